@@ -1,0 +1,255 @@
+# titin. `make help` lists what can be made.
+#
+# CC=gcc|clang  REAL=f32|f64  ARCH=native|x86-64-v3|…  SAN=1  WERROR=1: every combination but the last has a
+# folder of its own under build/, so they never mix; the default one (gcc, f32, native) is build/ itself.
+
+# ---- what is built, and where ----
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+REAL  := f32
+JOBS  := $(shell nproc)
+
+# A build from source is for this machine; what is installed or packaged is for any of the last ten years.
+PORTABLE_ARCH := $(if $(filter x86_64,$(shell uname -m)),x86-64-v3,armv8-a)
+ARCH          := $(if $(filter install,$(MAKECMDGOALS)),$(PORTABLE_ARCH),native)
+
+space   := $(subst ,, )
+VARIANT := $(subst $(space),-,$(strip $(filter-out gcc,$(notdir $(CC))) $(filter-out f32,$(REAL)) \
+             $(filter-out native,$(ARCH)) $(if $(SAN),san) $(if $(FUZZING),fuzz)))
+BUILD   := build$(addprefix /,$(VARIANT))
+
+VERSION := $(shell sed -n 's/^\#define TTN_VERSION "\(.*\)"/\1/p' core/titin.h)
+SOVERSION := $(firstword $(subst ., ,$(VERSION)))
+
+ifeq ($(filter f32 f64,$(REAL)),)
+$(error REAL is f32 or f64, not '$(REAL)')
+endif
+
+# ---- flags ----
+
+# The three -f… change no result that a formula asks for: without the second gcc leaves every loop over exp scalar
+# (8 to 10 times slower); the third forbids fusing a*b+c behind our back (core/real.h). Never -ffast-math.
+FLOAT    := -fno-math-errno -fno-trapping-math -ffp-contract=off
+WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes \
+            -Wpointer-arith -Wvla -Wno-unknown-pragmas $(if $(WERROR),-Werror)
+OPTIMISE := $(if $(SAN),-O1,-O3) -g
+SANITIZE := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+            $(if $(FUZZING),-fsanitize=fuzzer-no-link)
+comma    := ,
+ARCH_FLAG := -march=$(ARCH)
+# What must run before the processor has been checked is compiled for any of its family.
+BASE_ARCH_FLAG := $(if $(filter x86_64,$(shell uname -m)),-march=x86-64,-march=armv8-a)
+
+TTN_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \
+              $(if $(filter f64,$(REAL)),-DTTN_REAL64)
+LIBS       := -lopenblas -lxxhash -lm
+LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
+
+# ---- sources ----
+
+# Without CUDA, core/device_nocuda.c supplies the same symbols and says so.
+SOURCES  := $(filter-out core/device_cuda.c,$(wildcard core/*.c))
+PROGRAM  := $(wildcard train/cli/*.c)
+# Run before, or to find out, what the processor can do.
+BASELINE := core/cpu.c train/cli/main.c
+
+HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
+TESTS    := $(wildcard tests/core/test_*.c)
+SCRIPTS  := $(wildcard tests/*/test_*.sh)
+BENCHES  := $(wildcard tests/bench/bench_*.c)
+FUZZERS  := $(wildcard tests/fuzz/fuzz_*.c)
+
+OBJ            := $(BUILD)/obj
+OBJECTS        := $(SOURCES:%.c=$(OBJ)/%.o)
+PROGRAM_OBJECTS := $(PROGRAM:%.c=$(OBJ)/%.o)
+HARNESS_OBJECTS := $(HARNESS:%.c=$(OBJ)/%.o) $(OBJ)/train/cli/reexec.o
+TEST_PROGRAMS  := $(TESTS:tests/%.c=$(BUILD)/tests/%)
+BENCH_PROGRAMS := $(BENCHES:tests/bench/bench_%.c=$(BUILD)/bench/%)
+FUZZ_PROGRAMS  := $(FUZZERS:tests/fuzz/fuzz_%.c=$(BUILD)/fuzz/%)
+RUN            := build/tests/run
+
+# Every call of these from our objects goes through tests/harness/shim.c, which can make the Nth one fail.
+SHIMMED := malloc calloc realloc aligned_alloc posix_memalign mmap mprotect write pwrite fsync rename renameat2 close open \
+           mkdir unlink ftruncate posix_fallocate
+WRAP    := $(SHIMMED:%=-Wl,--wrap=%)
+
+# ---- default: library and program ----
+
+all: $(BUILD)/libtitin.a $(BUILD)/libtitin.so $(BUILD)/titin
+
+$(BUILD)/libtitin.a: $(OBJECTS)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+SO := libtitin.so.$(VERSION)
+$(BUILD)/$(SO): $(OBJECTS)
+	$(CC) -shared -Wl,-soname,libtitin.so.$(SOVERSION) $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+$(BUILD)/libtitin.so.$(SOVERSION): $(BUILD)/$(SO)
+	@ln -sf $(SO) $@
+$(BUILD)/libtitin.so: $(BUILD)/libtitin.so.$(SOVERSION)
+	@ln -sf libtitin.so.$(SOVERSION) $@
+
+$(BUILD)/titin: $(PROGRAM_OBJECTS) $(BUILD)/libtitin.a
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+
+# The flags and the compiler are a prerequisite: another set of them, or a build folder carried to another
+# processor, builds again. The second line stands for what ARCH=native means here.
+STAMP := $(BUILD)/flags
+FLAGS_NOW := $(shell $(CC) --version 2>/dev/null | head -n 1) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) $(LDFLAGS) \
+             $(shell $(CC) $(ARCH_FLAG) -E -dM -x c /dev/null 2>/dev/null | cksum)
+ifneq ($(FLAGS_NOW),$(shell cat $(STAMP) 2>/dev/null))
+$(STAMP): FORCE
+	@mkdir -p $(@D)
+	@echo '$(FLAGS_NOW)' > $@
+endif
+
+$(BASELINE:%.c=$(OBJ)/%.o): ARCH_FLAG := $(BASE_ARCH_FLAG)
+$(OBJ)/%.o: %.c $(STAMP)
+	@mkdir -p $(@D)
+	$(CC) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# ---- set-up ----
+
+# SETUP="build test check" is what CI needs.
+SETUP := build test
+setup:
+	@.ci/setup $(SETUP)
+
+# ---- tests ----
+
+# `make test T=core/rng` runs what matches; TTN_SCALE=0.1 cuts loops and sizes; SAN=1 runs f32 only.
+T :=
+TEST_REALS := $(if $(SAN),f32,f32 f64)
+variant_build = $(shell $(MAKE) -s --no-print-directory REAL=$(1) print-BUILD)
+
+test: setup
+	@$(foreach real,$(TEST_REALS),$(MAKE) --no-print-directory -j$(JOBS) REAL=$(real) test-programs &&) true
+	@$(MAKE) --no-print-directory $(RUN)
+	@BUILD=$(BUILD) CC=$(CC) SAN=$(SAN) $(RUN) --jobs $(JOBS) --filter '$(T)' \
+	    $(foreach real,$(TEST_REALS),--label $(real) $(TESTS:tests/%.c=$(call variant_build,$(real))/tests/%)) \
+	    $(if $(SAN),,--label house $(SCRIPTS))
+
+test-long:
+	@TTN_LONG=1 $(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory faults
+
+test-programs: all $(TEST_PROGRAMS)
+
+$(BUILD)/tests/%: $(OBJ)/tests/%.o $(HARNESS_OBJECTS) $(BUILD)/libtitin.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
+
+# The runner has no variant: it only starts programs and counts.
+$(RUN): tests/harness/run.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -o $@ $<
+
+# One thing broken on purpose at a time; a test must notice. F=NAME: only that one.
+F :=
+faults: setup
+	@tests/faults/run $(F)
+
+# ---- benchmarks ----
+
+B :=
+bench: setup
+	@$(MAKE) --no-print-directory -j$(JOBS) bench-programs
+	@tests/bench/run $(BUILD) $(B)
+
+bench-programs: all $(BENCH_PROGRAMS)
+
+$(BUILD)/bench/%: $(OBJ)/tests/bench/bench_%.o $(OBJ)/tests/bench/bench.o $(OBJ)/train/cli/reexec.o $(BUILD)/libtitin.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+
+# ---- fuzzing: clang's libFuzzer with both sanitizers ----
+
+FUZZ_S := 60
+fuzz:
+	@.ci/setup build check
+	@$(MAKE) --no-print-directory -j$(JOBS) CC=clang SAN=1 FUZZING=1 fuzz-programs
+	@tests/fuzz/run $(FUZZ_S) build/clang-san-fuzz/fuzz
+
+fuzz-programs: $(FUZZ_PROGRAMS)
+
+$(BUILD)/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(BUILD)/libtitin.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+# ---- format, lint ----
+
+C_FILES = $(wildcard core/*.[ch] train/*/*.[ch] tests/*/*.[ch])
+format:
+	clang-format -i $(C_FILES)
+
+lint:
+	@.ci/lint $(C_FILES)
+
+# ---- install ----
+
+PREFIX  := /usr/local
+DESTDIR :=
+prefix  = $(DESTDIR)$(PREFIX)
+INSTALLED = bin/titin lib/libtitin.a lib/$(SO) lib/libtitin.so.$(SOVERSION) lib/libtitin.so lib/pkgconfig/titin.pc include/titin.h
+
+install: all $(BUILD)/titin.h $(BUILD)/titin.pc
+	install -d $(prefix)/bin $(prefix)/lib/pkgconfig $(prefix)/include
+	install -m 755 $(BUILD)/titin $(prefix)/bin/titin
+	install -m 644 $(BUILD)/libtitin.a $(BUILD)/$(SO) $(prefix)/lib
+	ln -sf $(SO) $(prefix)/lib/libtitin.so.$(SOVERSION)
+	ln -sf libtitin.so.$(SOVERSION) $(prefix)/lib/libtitin.so
+	install -m 644 $(BUILD)/titin.h $(prefix)/include/titin.h
+	install -m 644 $(BUILD)/titin.pc $(prefix)/lib/pkgconfig/titin.pc
+
+uninstall:
+	rm -f $(INSTALLED:%=$(prefix)/%)
+
+# One installed header: core/titin.h with the public headers it names put in their places.
+PUBLIC_HEADERS := $(shell sed -n 's/^\#include "\(.*\)"/\1/p' core/titin.h)
+$(BUILD)/titin.h: core/titin.h core/api.h $(PUBLIC_HEADERS) $(STAMP) Makefile
+	@awk 'function put(file,   line) { \
+	          if (file in done) return; \
+	          done[file] = 1; \
+	          while ((getline line < file) > 0) \
+	              if (line ~ /^#include "/) { split(line, part, "\""); put(part[2]) } else print line \
+	      } BEGIN { put("core/titin.h") }' > $@
+
+# The prefix may change from one call to the next: always written.
+$(BUILD)/titin.pc: FORCE
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$${prefix}/lib' 'includedir=$${prefix}/include' '' \
+	    'Name: titin' 'Description: protein language models with attention of linear cost' 'Version: $(VERSION)' \
+	    'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltitin' 'Libs.private: $(LIBS) -fopenmp' > $@
+
+# ---- the rest ----
+
+clean:
+	rm -rf build
+
+print-%:
+	@echo '$($*)'
+
+help:
+	@sed -n 's/^#: //p' Makefile
+#: make                         build/libtitin.a, build/libtitin.so and the program build/titin
+#: make test [T=core/rng]       all set-up, both precisions, all tests or those whose name matches
+#: make SAN=1 test              the same under AddressSanitizer and UndefinedBehaviorSanitizer (f32)
+#: make test-long               full sweeps, and every planted fault
+#: make faults [F=NAME]         break one thing at a time; a test must notice
+#: make bench [B=NAME]          performance, as ratios to something measured in the same run
+#: make fuzz [FUZZ_S=60]        each fuzz target for that many seconds (clang)
+#: make setup                   install the Debian packages that are missing
+#: make format, make lint       clang-format; clang-format, clang-tidy, cppcheck as checks
+#: make install [PREFIX= DESTDIR=], make uninstall
+#: make clean, make help
+#:
+#: variables: CC=gcc|clang  REAL=f32|f64  ARCH=native|x86-64-v3|...  SAN=1  WERROR=1  CFLAGS=  LDFLAGS=
+
+FORCE:
+.PHONY: all setup test test-long test-programs faults bench bench-programs fuzz fuzz-programs format lint install \
+        uninstall clean help FORCE
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+-include $(shell find $(OBJ) -name '*.d' 2>/dev/null)

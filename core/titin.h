@@ -1,0 +1,13 @@
+/* titin: protein language models on sequences as long as proteins get.
+ *
+ * The library's one public header. What is not reachable from here is private.
+ */
+#ifndef TITIN_H
+#define TITIN_H
+
+#define TTN_VERSION "0.1.0"
+
+#include "core/status.h"
+#include "core/tensor.h"
+
+#endif

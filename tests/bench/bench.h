@@ -1,0 +1,42 @@
+/* Benchmarks: every figure is a ratio to something measured in the same run, because the machines are shared and
+ * absolute times mean little.
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         bench_start(argc, argv, "gemm");       // re-exec under the right BLAS kernel, or refuse to run; prints what runs
+ *         bench_row rows[] = {
+ *             {.name = "sgemm 480x512x512", .run = plain, .arg = &shape},                  // the reference
+ *             {.name = "ttn_gemm_rows", .run = ours, .arg = &shape, .work = 2e9, .unit = "GF/s", .goal = 0.9},
+ *         };
+ *         bench_compare("512x512, 1 thread", rows, 2);
+ *         return bench_end();
+ *     }
+ *
+ * Rows of one bench_compare are sampled interleaved: warm-up, then at least 10 rounds of each row in turn, so that a
+ * neighbour's load falls on all of them. Reported: the median, its spread (median absolute deviation), and the ratio of
+ * the rates to row 0, taken round by round (the median of the ratios).
+ */
+#ifndef TTN_BENCH_H
+#define TTN_BENCH_H
+
+#include <stdint.h>
+
+typedef struct {
+    const char *name;
+    void (*run)(void *arg); /* one sample; takes between 1 ms and 1 s (repeated inside a sample while shorter) */
+    void *arg;
+    double work;      /* what one run does, in units of `unit` times a second: 2e9 flops with "GF/s" is 2 */
+    const char *unit; /* "GF/s", "GB/s", "G/s"; NULL: the time itself, in ms */
+    double goal;      /* wanted: ratio to row 0 >= goal; 0: none. A miss is marked and counted */
+} bench_row;
+
+void bench_start(int argc, char **argv, const char *name);
+void bench_compare(const char *what, const bench_row *row, int n_row);
+
+/* Prints the closing line and returns main's exit code: 0, or 1 when a goal was missed. */
+int bench_end(void);
+
+/* A line that is no comparison (a kernel's name, a size). */
+void bench_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
