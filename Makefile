@@ -16,6 +16,7 @@ PORTABLE_ARCH := $(if $(filter x86_64,$(shell uname -m)),x86-64-v3,armv8-a)
 ARCH          := $(if $(filter install,$(MAKECMDGOALS)),$(PORTABLE_ARCH),native)
 
 space   := $(subst ,, )
+comma   := ,
 VARIANT := $(subst $(space),-,$(strip $(filter-out gcc,$(notdir $(CC))) $(filter-out f32,$(REAL)) \
              $(filter-out native,$(ARCH)) $(if $(SAN),san) $(if $(FUZZING),fuzz)))
 BUILD   := build$(addprefix /,$(VARIANT))
@@ -37,7 +38,6 @@ WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-pr
 OPTIMISE := $(if $(SAN),-O1,-O3) -g
 SANITIZE := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(FUZZING),-fsanitize=fuzzer-no-link)
-comma    := ,
 ARCH_FLAG := -march=$(ARCH)
 # What must run before the processor has been checked is compiled for any of its family.
 BASE_ARCH_FLAG := $(if $(filter x86_64,$(shell uname -m)),-march=x86-64,-march=armv8-a)
@@ -56,7 +56,7 @@ PROGRAM  := $(wildcard train/cli/*.c)
 BASELINE := core/cpu.c train/cli/main.c
 
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
-TESTS    := $(wildcard tests/core/test_*.c)
+TESTS    := $(wildcard tests/*/test_*.c)
 SCRIPTS  := $(wildcard tests/*/test_*.sh)
 BENCHES  := $(wildcard tests/bench/bench_*.c)
 FUZZERS  := $(wildcard tests/fuzz/fuzz_*.c)
@@ -126,7 +126,7 @@ variant_build = $(shell $(MAKE) -s --no-print-directory REAL=$(1) print-BUILD)
 
 test: setup
 	@$(foreach real,$(TEST_REALS),$(MAKE) --no-print-directory -j$(JOBS) REAL=$(real) test-programs &&) true
-	@$(MAKE) --no-print-directory $(RUN)
+	@$(MAKE) -s --no-print-directory $(RUN)
 	@BUILD=$(BUILD) CC=$(CC) SAN=$(SAN) $(RUN) --jobs $(JOBS) --filter '$(T)' \
 	    $(foreach real,$(TEST_REALS),--label $(real) $(TESTS:tests/%.c=$(call variant_build,$(real))/tests/%)) \
 	    $(if $(SAN),,--label house $(SCRIPTS))

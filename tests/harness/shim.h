@@ -30,7 +30,7 @@ typedef enum {
 } shim_action;
 
 /* From now on the nth matching call (1 is the next one) is hit; with `from_there_on`, all after it too.
- * Counting starts at 0. */
+ * Counting starts at 0. Arm and disarm while no thread is inside a matching call. A forked child inherits the plan. */
 void shim_arm(unsigned calls, int64_t nth, shim_action action, int error, int from_there_on);
 
 /* Nothing is hit any more. Returns how many matching calls were made since shim_arm. */
@@ -38,5 +38,8 @@ int64_t shim_disarm(void);
 
 /* Was a call hit since shim_arm? */
 int shim_was_hit(void);
+
+/* The harness's own: never counted, never failed. */
+int shim_real_close(int fd);
 
 #endif

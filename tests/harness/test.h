@@ -20,7 +20,7 @@
 #include "core/real.h"
 #include "core/status.h"
 
-/* First line of main: re-exec under the BLAS kernel that fits this processor (as the program does), TAP output,
+/* First line of main: start again under the BLAS kernel that fits this processor (as the program does), TAP output,
  * and, when argv is "--child NAME …", hand over to the function registered for NAME and exit with what it returns. */
 void ttn_test_start(int argc, char **argv);
 
@@ -29,13 +29,13 @@ void ttn_test_start(int argc, char **argv);
 /* The seed of this run (TTN_SEED, default fixed); printed so that a failure can be run again. */
 uint64_t ttn_test_seed(void);
 
-/* n loops or elements, cut by TTN_SCALE (0.1 under sanitizers), at least `least`. */
+/* n loops or elements, times TTN_SCALE (when unset: 0.1 under sanitizers, else 1), at least `least`. */
 int64_t ttn_scaled(int64_t n, int64_t least);
 
 /* TTN_LONG=1: full sweeps (make test-long). */
 int ttn_test_long(void);
 
-/* Bytes that RLIMIT_AS would kill are there under AddressSanitizer: such cases skip() there. */
+/* Built with AddressSanitizer. Its shadow takes terabytes of addresses, so a limit on them cannot be tested there. */
 int ttn_test_sanitized(void);
 
 /* Where the test may write: an empty folder of its own, removed at exit. */
@@ -45,9 +45,9 @@ const char *ttn_test_folder(void);
 
 typedef struct {
     double seconds;                 /* wall clock; then it is killed. 0: 60 */
-    int64_t address_space;          /* RLIMIT_AS in bytes; 0: none */
+    int64_t address_space;          /* RLIMIT_AS in bytes; 0: none. Under AddressSanitizer the test is skipped */
     int64_t file_size;              /* RLIMIT_FSIZE in bytes; 0: none */
-    const char *const *environment; /* "NAME=value" …, NULL at the end, added to the child's; NULL: nothing */
+    const char *const *environment; /* "NAME=value" sets, "NAME" removes; NULL at the end; NULL: as here */
 } ttn_child_limit;
 
 typedef struct {
@@ -58,7 +58,9 @@ typedef struct {
     char output[16384]; /* stdout and stderr together, cut at this size, with a 0 at the end */
 } ttn_child;
 
-/* Run body(arg) in a forked child and wait; the child's exit code is what body returns. */
+/* Run body(arg) in a forked child and wait; the child's exit code is what body returns. Assertions work in it: one that
+ * fails prints and aborts. skip_because does not. A parallel region in the child hangs once the parent has had one (the
+ * threads of libgomp do not survive a fork): then use ttn_run_program. */
 ttn_child run_in_child(ttn_child_limit limit, int (*body)(void *arg), void *arg);
 
 /* Run a program (argv[0] is its path; NULL at the end) the same way. To run this test program again under another

@@ -1,0 +1,26 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/blas.h"
+#include "train/cli/reexec.h"
+
+/* Holds the number of the process that has started again. execv keeps the number, and a child has another one: the guard
+ * works for one process and does not leak to those it starts. */
+static const char guard[] = "TTN_REEXEC_PID";
+
+void ttn_reexec_for_blas(char **argv)
+{
+    char self[32];
+    snprintf(self, sizeof self, "%ld", (long)getpid());
+    const char *before = getenv(guard);
+    int again = before && strcmp(before, self) == 0;
+    unsetenv(guard);
+    if (again) return;
+
+    const char *kernel = ttn_blas_wanted_kernel();
+    if (!kernel) return;
+    if (setenv("OPENBLAS_CORETYPE", kernel, 1) != 0 || setenv(guard, self, 1) != 0) return;
+    execv("/proc/self/exe", argv);
+    unsetenv(guard);
+}
