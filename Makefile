@@ -17,9 +17,9 @@ ARCH          := $(if $(filter install,$(MAKECMDGOALS)),$(PORTABLE_ARCH),native)
 
 space   := $(subst ,, )
 comma   := ,
-VARIANT := $(subst $(space),-,$(strip $(filter-out gcc,$(notdir $(CC))) $(filter-out f32,$(REAL)) \
-             $(filter-out native,$(ARCH)) $(if $(SAN),san) $(if $(FUZZING),fuzz)))
-BUILD   := build$(addprefix /,$(VARIANT))
+build_of = build$(addprefix /,$(subst $(space),-,$(strip $(filter-out gcc,$(notdir $(CC))) $(filter-out f32,$(1)) \
+             $(filter-out native,$(ARCH)) $(if $(SAN),san) $(if $(FUZZING),fuzz))))
+BUILD   := $(call build_of,$(REAL))
 
 VERSION := $(shell sed -n 's/^\#define TTN_VERSION "\(.*\)"/\1/p' core/titin.h)
 SOVERSION := $(firstword $(subst ., ,$(VERSION)))
@@ -122,13 +122,12 @@ setup:
 # `make test T=core/rng` runs what matches; TTN_SCALE=0.1 cuts loops and sizes; SAN=1 runs f32 only.
 T :=
 TEST_REALS := $(if $(SAN),f32,f32 f64)
-variant_build = $(shell $(MAKE) -s --no-print-directory REAL=$(1) print-BUILD)
 
 test: setup
 	@$(foreach real,$(TEST_REALS),$(MAKE) --no-print-directory -j$(JOBS) REAL=$(real) test-programs &&) true
 	@$(MAKE) -s --no-print-directory $(RUN)
 	@BUILD=$(BUILD) CC=$(CC) SAN=$(SAN) $(RUN) --jobs $(JOBS) --filter '$(T)' \
-	    $(foreach real,$(TEST_REALS),--label $(real) $(TESTS:tests/%.c=$(call variant_build,$(real))/tests/%)) \
+	    $(foreach real,$(TEST_REALS),--label $(real) $(TESTS:tests/%.c=$(call build_of,$(real))/tests/%)) \
 	    $(if $(SAN),,--label house $(SCRIPTS))
 
 test-long:
