@@ -77,15 +77,18 @@ WRAP    := $(SHIMMED:%=-Wl,--wrap=%)
 
 # ---- default: library and program ----
 
-all: $(BUILD)/libtitin.a $(BUILD)/libtitin.so $(BUILD)/titin
+# The list of sources, written when it changes: a library without the source that was removed is made anew.
+CONTENTS := $(BUILD)/sources
 
-$(BUILD)/libtitin.a: $(OBJECTS)
+all: $(BUILD)/libtitin.a $(BUILD)/libtitin.so $(BUILD)/titin $(BUILD)/titin.h
+
+$(BUILD)/libtitin.a: $(OBJECTS) $(CONTENTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(AR) rcs $@ $(OBJECTS)
 
 SO := libtitin.so.$(VERSION)
-$(BUILD)/$(SO): $(OBJECTS)
-	$(CC) -shared -Wl,-soname,libtitin.so.$(SOVERSION) $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+$(BUILD)/$(SO): $(OBJECTS) $(CONTENTS)
+	$(CC) -shared -Wl,-soname,libtitin.so.$(SOVERSION) $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS_ALL) -o $@ $(OBJECTS) $(LIBS)
 $(BUILD)/libtitin.so.$(SOVERSION): $(BUILD)/$(SO)
 	@ln -sf $(SO) $@
 $(BUILD)/libtitin.so: $(BUILD)/libtitin.so.$(SOVERSION)
@@ -103,6 +106,12 @@ ifneq ($(FLAGS_NOW),$(shell cat $(STAMP) 2>/dev/null))
 $(STAMP): FORCE
 	@mkdir -p $(@D)
 	@echo '$(FLAGS_NOW)' > $@
+endif
+
+ifneq ($(SOURCES),$(shell cat $(CONTENTS) 2>/dev/null))
+$(CONTENTS): FORCE
+	@mkdir -p $(@D)
+	@echo '$(SOURCES)' > $@
 endif
 
 $(BASELINE:%.c=$(OBJ)/%.o): ARCH_FLAG := $(BASE_ARCH_FLAG)
@@ -193,7 +202,7 @@ DESTDIR :=
 prefix  = $(DESTDIR)$(PREFIX)
 INSTALLED = bin/titin lib/libtitin.a lib/$(SO) lib/libtitin.so.$(SOVERSION) lib/libtitin.so lib/pkgconfig/titin.pc include/titin.h
 
-install: all $(BUILD)/titin.h $(BUILD)/titin.pc
+install: all $(BUILD)/titin.pc
 	install -d $(prefix)/bin $(prefix)/lib/pkgconfig $(prefix)/include
 	install -m 755 $(BUILD)/titin $(prefix)/bin/titin
 	install -m 644 $(BUILD)/libtitin.a $(BUILD)/$(SO) $(prefix)/lib
@@ -207,7 +216,8 @@ uninstall:
 
 # One installed header: core/titin.h with the public headers it names put in their places.
 PUBLIC_HEADERS := $(shell sed -n 's/^\#include "\(.*\)"/\1/p' core/titin.h)
-$(BUILD)/titin.h: core/titin.h core/api.h $(PUBLIC_HEADERS) $(STAMP) Makefile
+$(BUILD)/titin.h: core/titin.h core/api.h $(PUBLIC_HEADERS) Makefile
+	@mkdir -p $(@D)
 	@awk 'function put(file,   line) { \
 	          if (file in done) return; \
 	          done[file] = 1; \
@@ -246,8 +256,9 @@ help:
 #: variables: CC=gcc|clang  REAL=f32|f64  ARCH=native|x86-64-v3|...  SAN=1  WERROR=1  CFLAGS=  LDFLAGS=
 
 FORCE:
-.PHONY: all setup test test-long test-programs faults bench bench-programs fuzz fuzz-programs format lint install \
-        uninstall clean help FORCE
+PHONY := all setup test test-long test-programs faults bench bench-programs fuzz fuzz-programs format lint install \
+         uninstall clean help FORCE
+.PHONY: $(PHONY)
 .SECONDARY:
 .DELETE_ON_ERROR:
 
