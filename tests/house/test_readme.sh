@@ -5,7 +5,7 @@ plan 6
 
 check 'there is a README' test -s README.md
 # The target of each "make X", with or without variables between the two.
-targets_of() { grep -oE '\bmake( [A-Z_0-9]+=[^ ]*)* [a-z][a-z-]*' "$@" | sed 's/.* //' | sort -u; }
+targets_of() { grep -oE '\bmake( [A-Z_0-9]+=[^ ]*)* [a-z][a-z-]*' | sed 's/.* //' | sort -u; }
 phony=$(make -s print-PHONY | tr ' ' '\n' | grep -v FORCE | sort -u)
 
 # Only what stands in a code block or between backquotes is a command.
