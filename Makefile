@@ -140,7 +140,7 @@ test: setup
 	    $(if $(SAN),,--label house $(SCRIPTS))
 
 test-long:
-	@TTN_LONG=1 $(MAKE) --no-print-directory test
+	@TTN_LONG=1 TTN_LIMIT=1800 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory faults
 
 test-programs: all $(TEST_PROGRAMS)
