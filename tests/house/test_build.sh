@@ -1,7 +1,7 @@
 #!/bin/bash
 # The build rebuilds what has to be and nothing else. In a copy of the tree, without optimisation.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 13
+plan 14
 
 copy="$work/a folder/titin"
 mkdir -p "$copy"
@@ -9,6 +9,7 @@ find . -mindepth 1 -maxdepth 1 ! -name build ! -name .git -exec cp -r {} "$copy/
 cd "$copy" || exit 1
 
 flags=(CC="$CC" CFLAGS=-O0 WERROR=1)
+out=$(make -s print-BUILD "${flags[@]}")
 build() { make --no-print-directory -j2 "${flags[@]}" "$@"; }
 objects() { find build -name '*.o' | sort; }
 # The objects that are newer than the file `mark`.
@@ -20,8 +21,8 @@ mark() {
 }
 
 check 'make -j builds everything in a fresh copy, in a folder with a space' build
-check 'library and program are there' test -f build/libtitin.a -a -e build/libtitin.so -a -x build/titin
-check 'program runs' ./build/titin --version
+check 'library and program are there' test -f "$out/libtitin.a" -a -e "$out/libtitin.so" -a -x "$out/titin"
+check 'program runs' "./$out/titin" --version
 
 mark
 output=$(build 2>&1)
@@ -33,8 +34,8 @@ header=core/tensor.h
 mark
 touch "$header"
 build > /dev/null 2>&1
-expected=$(for source in core/*.c train/cli/*.c; do
-    "$CC" -std=c11 -D_GNU_SOURCE -I. -MM "$source" | tr -d '\\\n' | grep -q " $header" && echo "build/obj/${source%.c}.o"
+expected=$(for source in $(make -s print-SOURCES print-PROGRAM); do
+    "$CC" -std=c11 -D_GNU_SOURCE -I. -MM "$source" | tr -d '\\\n' | grep -q " $header" && echo "$out/obj/${source%.c}.o"
 done | sort)
 same "a touched header rebuilds what includes it, and only that" "$(rebuilt)" "$expected"
 if [ "$(rebuilt | wc -l)" -lt "$(objects | wc -l)" ]; then ok 'which is not everything'; else
@@ -45,19 +46,20 @@ build CFLAGS='-O0 -DOTHER' > /dev/null 2>&1
 same 'other CFLAGS rebuild everything' "$(rebuilt)" "$(objects)"
 mark
 build LDFLAGS='-Wl,-O1' CFLAGS='-O0 -DOTHER' > /dev/null 2>&1
-check 'other LDFLAGS link again' test build/titin -nt mark -a build/libtitin.so -nt mark
+check 'other LDFLAGS link again' test "$out/titin" -nt mark -a "$out/libtitin.so" -nt mark
 
 # A source that comes and goes.
 printf '#include "core/guest.h"\nint ttn_guest(void)\n{\n    return GUEST;\n}\n' > core/guest.c
 printf '#define GUEST 7\nint ttn_guest(void);\n' > core/guest.h
 build > /dev/null 2>&1
-check 'a new source is in the library' grep -q ttn_guest <(nm build/libtitin.a)
+check 'a new source is in the library' grep -q ttn_guest <(nm "$out/libtitin.a")
 rm core/guest.c core/guest.h
 check 'the build goes on when a source and its header are gone' build
-empty 'and neither library holds it any more' "$(nm build/libtitin.a build/libtitin.so | grep ttn_guest)"
+empty 'and neither library holds it any more' "$(nm "$out/libtitin.a" "$out/libtitin.so" | grep ttn_guest)"
 
 folders=$(for cc in gcc clang; do for real in f32 f64; do for arch in native x86-64-v3; do for san in '' 1; do
     make -s print-BUILD CC=$cc REAL=$real ARCH=$arch SAN=$san
 done; done; done; done)
 same 'every variant has a folder of its own' "$(sort -u <<< "$folders" | wc -l)" 16
+check 'make SAN=1 test runs what it has built' grep -q -e '--label f32 build/clang-san/tests/' <(make -n CC=clang SAN=1 test)
 finish
