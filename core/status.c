@@ -1,8 +1,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include "core/status.h"
+#include "core/text.h"
 
 static const struct {
     const char *name;
@@ -28,45 +27,12 @@ enum {
     N_EXIT = sizeof exits / sizeof *exits,
 };
 
-/* Part of a UTF-8 sequence, but not its first byte. */
-static int is_continuation(char byte)
-{
-    return ((unsigned char)byte & 0xC0) == 0x80;
-}
-
-/* text holds the first room - 1 bytes of something longer: end in "...", never inside a character. */
-static void mark_cut(char *text, size_t room)
-{
-    static const char dots[] = "...";
-    size_t at = room - sizeof dots;
-    while (at > 0 && is_continuation(text[at]))
-        at--;
-    memcpy(text + at, dots, sizeof dots);
-}
-
-/* A file's bytes may stand in a message, and a message may reach a terminal. */
-static void disarm(char *text)
-{
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7F) *c = '?';
-}
-
-static void append(char *text, size_t room, const char *format, va_list args)
-{
-    size_t used = strlen(text);
-    int wanted = vsnprintf(text + used, room - used, format, args);
-    if (wanted < 0)
-        memcpy(text, "(no message)", sizeof "(no message)"); /* a broken format or character set */
-    else if ((size_t)wanted >= room - used)
-        mark_cut(text, room);
-}
-
 static void append_text(char *text, size_t room, const char *format, ...) TTN_PRINTF(3, 4);
 static void append_text(char *text, size_t room, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    append(text, room, format, args);
+    ttn_text_append(text, room, format, args);
     va_end(args);
 }
 
@@ -76,9 +42,9 @@ ttn_status ttn_error_set(ttn_error *err, ttn_status status, const char *format, 
     *err = (ttn_error){.status = status};
     va_list args;
     va_start(args, format);
-    append(err->text, sizeof err->text, format, args);
+    ttn_text_append(err->text, sizeof err->text, format, args);
     va_end(args);
-    disarm(err->text);
+    ttn_text_disarm(err->text);
     return status;
 }
 
@@ -94,9 +60,9 @@ ttn_status ttn_error_set_at(ttn_error *err, ttn_status status, const char *file,
     append_text(err->text, sizeof err->text, " ");
     va_list args;
     va_start(args, format);
-    append(err->text, sizeof err->text, format, args);
+    ttn_text_append(err->text, sizeof err->text, format, args);
     va_end(args);
-    disarm(err->text);
+    ttn_text_disarm(err->text);
     return status;
 }
 
