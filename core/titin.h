@@ -7,6 +7,7 @@
 
 #define TTN_VERSION "0.1.0"
 
+#include "core/log.h"
 #include "core/status.h"
 #include "core/tensor.h"
 
