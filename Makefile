@@ -72,7 +72,7 @@ RUN            := build/tests/run
 
 # Every call of these from our objects goes through tests/harness/shim.c, which can make the Nth one fail.
 SHIMMED := malloc calloc realloc aligned_alloc posix_memalign mmap mprotect write pwrite fsync rename renameat2 close open \
-           mkdir unlink ftruncate posix_fallocate
+           mkdir unlink rmdir ftruncate posix_fallocate
 WRAP    := $(SHIMMED:%=-Wl,--wrap=%)
 
 # ---- default: library and program ----

@@ -28,6 +28,7 @@ int __real_close(int fd);
 int __real_open(const char *path, int flags, ...);
 int __real_mkdir(const char *path, mode_t mode);
 int __real_unlink(const char *path);
+int __real_rmdir(const char *path);
 int __real_ftruncate(int fd, off_t size);
 int __real_posix_fallocate(int fd, off_t offset, off_t size);
 
@@ -47,6 +48,7 @@ int __wrap_close(int fd);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_unlink(const char *path);
+int __wrap_rmdir(const char *path);
 int __wrap_ftruncate(int fd, off_t size);
 int __wrap_posix_fallocate(int fd, off_t offset, off_t size);
 
@@ -105,6 +107,32 @@ static int fails(unsigned call)
     return 1;
 }
 
+/* ---- the watch ---- */
+
+static struct {
+    int (*watch)(void *ctx, const shim_call *call);
+    void *ctx;
+} watcher;
+
+void shim_watch(int (*watch)(void *ctx, const shim_call *call), void *ctx)
+{
+    watcher.watch = watch;
+    watcher.ctx = ctx;
+}
+
+/* 0, or the errno that the watch wants; errno is otherwise left alone. */
+static int refusal(shim_call call)
+{
+    int (*watch)(void *, const shim_call *) = watcher.watch;
+    if (!watch) return 0;
+    int before = errno;
+    watcher.watch = NULL;
+    int error = watch(watcher.ctx, &call);
+    watcher.watch = watch;
+    errno = error ? error : before;
+    return error;
+}
+
 /* ---- memory ---- */
 
 void *__wrap_malloc(size_t size)
@@ -151,6 +179,7 @@ static size_t half(size_t size)
 
 ssize_t __wrap_write(int fd, const void *data, size_t size)
 {
+    if (refusal((shim_call){.name = "write", .fd = fd})) return -1;
     if (!is_hit(SHIM_WRITE)) return __real_write(fd, data, size);
     if (plan.action == SHIM_SHORT) return __real_write(fd, data, half(size));
     errno = plan.error;
@@ -159,6 +188,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t size)
 
 ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset)
 {
+    if (refusal((shim_call){.name = "pwrite", .fd = fd})) return -1;
     if (!is_hit(SHIM_WRITE)) return __real_pwrite(fd, data, size, offset);
     if (plan.action == SHIM_SHORT) return __real_pwrite(fd, data, half(size), offset);
     errno = plan.error;
@@ -167,24 +197,29 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset)
 
 int __wrap_fsync(int fd)
 {
+    if (refusal((shim_call){.name = "fsync", .fd = fd})) return -1;
     return fails(SHIM_FSYNC) ? -1 : __real_fsync(fd);
 }
 
 int __wrap_rename(const char *from, const char *to)
 {
+    if (refusal((shim_call){.name = "rename", .fd = -1, .path = from, .to = to})) return -1;
     return fails(SHIM_RENAME) ? -1 : __real_rename(from, to);
 }
 
 int __wrap_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
 {
+    if (refusal((shim_call){.name = "renameat2", .fd = -1, .path = from, .to = to, .flags = (int)flags})) return -1;
     return fails(SHIM_RENAME) ? -1 : __real_renameat2(from_fd, from, to_fd, to, flags);
 }
 
 int __wrap_close(int fd)
 {
-    if (!is_hit(SHIM_CLOSE)) return __real_close(fd);
+    int error = refusal((shim_call){.name = "close", .fd = fd});
+    if (!error && is_hit(SHIM_CLOSE)) error = plan.error;
+    if (!error) return __real_close(fd);
     __real_close(fd); /* Linux frees the number even when it reports an error */
-    errno = plan.error;
+    errno = error;
     return -1;
 }
 
@@ -197,26 +232,38 @@ int __wrap_open(const char *path, int flags, ...)
         mode = va_arg(args, mode_t);
         va_end(args);
     }
+    if (refusal((shim_call){.name = "open", .fd = -1, .path = path, .flags = flags})) return -1;
     return fails(SHIM_OPEN) ? -1 : __real_open(path, flags, mode);
 }
 
 int __wrap_mkdir(const char *path, mode_t mode)
 {
+    if (refusal((shim_call){.name = "mkdir", .fd = -1, .path = path})) return -1;
     return fails(SHIM_FOLDER) ? -1 : __real_mkdir(path, mode);
 }
 
 int __wrap_unlink(const char *path)
 {
+    if (refusal((shim_call){.name = "unlink", .fd = -1, .path = path})) return -1;
     return fails(SHIM_FOLDER) ? -1 : __real_unlink(path);
+}
+
+int __wrap_rmdir(const char *path)
+{
+    if (refusal((shim_call){.name = "rmdir", .fd = -1, .path = path})) return -1;
+    return fails(SHIM_FOLDER) ? -1 : __real_rmdir(path);
 }
 
 int __wrap_ftruncate(int fd, off_t size)
 {
+    if (refusal((shim_call){.name = "ftruncate", .fd = fd})) return -1;
     return fails(SHIM_SIZE) ? -1 : __real_ftruncate(fd, size);
 }
 
 int __wrap_posix_fallocate(int fd, off_t offset, off_t size)
 {
+    int error = refusal((shim_call){.name = "posix_fallocate", .fd = fd});
+    if (error) return error;
     return is_hit(SHIM_SIZE) ? plan.error : __real_posix_fallocate(fd, offset, size);
 }
 

@@ -18,7 +18,7 @@ enum {
     SHIM_RENAME = 1 << 4, /* rename renameat2 */
     SHIM_CLOSE = 1 << 5,
     SHIM_OPEN = 1 << 6,
-    SHIM_FOLDER = 1 << 7, /* mkdir unlink */
+    SHIM_FOLDER = 1 << 7, /* mkdir unlink rmdir */
     SHIM_SIZE = 1 << 8,   /* ftruncate posix_fallocate */
     SHIM_FILES = SHIM_WRITE | SHIM_FSYNC | SHIM_RENAME | SHIM_CLOSE | SHIM_OPEN | SHIM_FOLDER | SHIM_SIZE,
 };
@@ -38,6 +38,20 @@ int64_t shim_disarm(void);
 
 /* Was a call hit since shim_arm? */
 int shim_was_hit(void);
+
+/* One call of SHIM_FILES, before it is made. */
+typedef struct {
+    const char *name; /* "write", "renameat2", … */
+    int fd;           /* -1: none */
+    const char *path; /* NULL: none */
+    const char *to;   /* of rename and renameat2; NULL: none */
+    int flags;        /* of open and renameat2; 0: none */
+} shim_call;
+
+/* Show every call of SHIM_FILES to watch(ctx, call), which returns 0, or the errno that it is to fail with: for tests
+ * of their order, and for failures that no count describes. What it lets pass is then counted, and may be hit. NULL
+ * ends it. One thread at a time; the watch's own calls are not shown. */
+void shim_watch(int (*watch)(void *ctx, const shim_call *call), void *ctx);
 
 /* The harness's own: never counted, never failed. */
 int shim_real_close(int fd);
