@@ -28,6 +28,27 @@
 #define SANITIZED 0
 #endif
 
+#if SANITIZED
+/* AddressSanitizer asks for these. A size that no machine has is to be NULL, as without it, and not the end; what
+ * clang's OpenMP keeps for its threads is no leak of ours. */
+#define ASKED_FOR __attribute__((visibility("default")))
+ASKED_FOR const char *__asan_default_options(void);
+ASKED_FOR const char *__lsan_default_options(void);
+ASKED_FOR const char *__lsan_default_suppressions(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+const char *__lsan_default_options(void)
+{
+    return "print_suppressions=0";
+}
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libomp.so";
+}
+#endif
+
 enum { MAX_CHILDREN = 32, PATH_ROOM = 4096 };
 
 static struct {
