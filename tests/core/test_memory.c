@@ -522,6 +522,7 @@ static void touched_rows_are_in_memory_and_others_are_not(void **state)
         for (int n_thread = 1; n_thread <= 5; n_thread++) {
             ttn_block *b = block_of(16 * MIB);
             assert_grows(b, 8 * MIB);
+            (void)madvise(ttn_block_start(b), 8 * MIB, MADV_NOHUGEPAGE); /* else one touch fills 2 MiB */
             char *start = (char *)ttn_block_start(b) + STEP + cases[c].offset;
             size_t n = cases[c].row_bytes * (size_t)cases[c].n_row;
             start[n / 2] = 5; /* what is there stays there */
@@ -532,6 +533,29 @@ static void touched_rows_are_in_memory_and_others_are_not(void **state)
             assert_absent((char *)ttn_block_start(b) + 3 * STEP, STEP);
             ttn_block_destroy(b);
         }
+}
+
+static int64_t bytes_in_memory(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    long long all, in;
+    assert_int_equal(fscanf(f, "%lld %lld", &all, &in), 2);
+    fclose(f);
+    return in * sysconf(_SC_PAGESIZE);
+}
+
+/* A page that was only read is the kernel's one page of zeros, and gets its place at some later write. */
+static void touching_gives_pages_of_their_own(void **state)
+{
+    (void)state;
+    ttn_block *b = block_of(32 * MIB);
+    assert_grows(b, 32 * MIB);
+    int64_t before = bytes_in_memory();
+    ttn_touch_rows(ttn_block_start(b), 1024, 32 * MIB / 1024, 2);
+    int64_t more = bytes_in_memory() - before;
+    assert_true(more > (int64_t)(24 * MIB)); /* the kernel counts in batches */
+    ttn_block_destroy(b);
 }
 
 static void shares_are_those_of_openmp(void **state)
@@ -585,6 +609,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(limit_on_addresses_is_a_status),
         cmocka_unit_test(limit_on_memory_is_a_status_and_the_old_part_stays),
         cmocka_unit_test(touched_rows_are_in_memory_and_others_are_not),
+        cmocka_unit_test(touching_gives_pages_of_their_own),
         cmocka_unit_test(shares_are_those_of_openmp),
     };
     return ttn_test_run(tests);
