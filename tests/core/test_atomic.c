@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -1243,35 +1244,39 @@ static int read_letter(int is_folder, const char *path)
     return 1;
 }
 
+/* Until `stop` is there. */
+static int write_letters(int is_folder, const char *path, const char *stop, char letter)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* else nobody would ever say stop */
+    ttn_status status = TTN_OK;
+    while (status == TTN_OK && access(stop, F_OK) != 0)
+        status = write_letter(is_folder, path, letter);
+    return status == TTN_OK ? PASSED : 1;
+}
+
 static void of_two_writers_the_last_wins_and_readers_see_one_whole(void **state)
 {
     (void)state;
-    const int n_save = (int)ttn_scaled(60, 15);
+    const int n_wanted = (int)ttn_scaled(200, 30);
     for (int is_folder = 0; is_folder < 2; is_folder++) {
         new_place();
-        const char *path = in_place("it");
+        const char *path = in_place("it"), *stop = in_place("stop");
         assert_int_equal(write_letter(is_folder, path, 'a'), TTN_OK);
         pid_t writer[2];
         for (int w = 0; w < 2; w++) {
             writer[w] = fork();
             assert_true(writer[w] >= 0);
-            if (writer[w] > 0) continue;
-            ttn_status status = TTN_OK;
-            for (int i = 0; i < n_save && status == TTN_OK; i++)
-                status = write_letter(is_folder, path, (char)('b' + w));
-            _exit(status == TTN_OK ? PASSED : 1);
+            if (writer[w] == 0) _exit(write_letters(is_folder, path, stop, (char)('b' + w)));
         }
-        int64_t n_read = 0;
-        for (int running = 2; running > 0;) {
+        for (int n_read = 0; n_read < n_wanted;)
             n_read += read_letter(is_folder, path);
+        put(stop, "");
+        for (int w = 0; w < 2; w++) {
             int status;
-            pid_t ended = waitpid(-1, &status, WNOHANG);
-            if (ended <= 0) continue;
-            running--;
+            assert_int_equal(waitpid(writer[w], &status, 0), writer[w]);
             assert_true(WIFEXITED(status));
             assert_int_equal(WEXITSTATUS(status), PASSED);
         }
-        assert_true(n_read > 10);
         assert_int_equal(read_letter(is_folder, path), 1);
         assert_int_equal(temporaries(place, NULL), 0);
     }
