@@ -67,9 +67,10 @@ static ttn_status fail(ttn_atomic *a, ttn_status status, int error, const char *
                        ttn_error *err)
 {
     a->failed = 1;
-    return TTN_FAIL(err, error == ENOMEM ? TTN_ENOMEM : status, "%s: cannot %s%s%.*s: %s%s%s", a->shown, doing,
-                    *where ? " " : "", SHOWN, where, strerror(error), advice(error),
-                    a->replaces ? " (what was there stays)" : "");
+    if (error == ENOMEM) status = TTN_ENOMEM;
+    (void)TTN_FAIL(err, status, "%s: cannot %s%s%.*s: %s%s%s", a->shown, doing, *where ? " " : "", SHOWN, where,
+                   strerror(error), advice(error), a->replaces ? " (what was there stays)" : "");
+    return status;
 }
 
 static ttn_status no_memory(ttn_atomic *a, ttn_error *err)
@@ -195,6 +196,7 @@ static int remove_all(const char *path)
     struct stat about;
     if (lstat(path, &about) != 0) return errno == ENOENT ? 0 : errno;
     if (S_ISDIR(about.st_mode)) {
+        (void)chmod(path, S_IRWXU); /* a folder that its owner may not write to could not be emptied */
         trail t;
         int error = trail_start(&t, path);
         if (!error) error = walk(&t, remove_one);

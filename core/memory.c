@@ -338,7 +338,8 @@ void ttn_touch_rows(void *start, int64_t n_row, size_t row_bytes, int n_thread)
         if (row > 0) at = (at + page - 1) & ~(page - 1); /* a page that was begun is the thread's before */
         for (; at < stop; at = (at & ~(page - 1)) + page) {
             volatile char *byte = (volatile char *)at;
-            *byte = *byte;
+            char same = *byte;
+            *byte = same;
         }
     }
 }
