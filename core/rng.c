@@ -2,9 +2,6 @@
 #include <string.h>
 #include "core/rng.h"
 
-/* Blocks at a time: 1 KiB of words, in the first cache together with what is made of them. */
-enum { CHUNK = 64 };
-
 /* Names the keys of draws that were rejected: the first digits of e, so that it is no text's hash by intention. */
 static const uint64_t retry_name = 0xB7E151628AED2A6Au;
 
@@ -20,9 +17,9 @@ uint64_t ttn_rng_key(uint64_t seed, uint64_t name, uint64_t step)
     return join(word[1], word[0]);
 }
 
-/* Blocks side by side, for the vector unit: 1.8 (gcc) and 1.1 (clang) ns a word on AVX2. One block after the other takes
- * gcc 2.3; "omp simd" because gcc otherwise unrolls the lanes and then packs scalars, at 4.7. */
-enum { LANE = 16 };
+/* Blocks side by side, for the vector unit: 1.8 (gcc) and 1.0 (clang) ns a word on AVX2; one block after the other takes
+ * gcc 2.3. Not 16: loops as short as that gcc unrolls before it looks for vectors, and then packs scalars, at 4.7. */
+enum { LANE = 32 };
 
 static void make_words(uint64_t key, uint64_t high, uint64_t low, uint32_t *word)
 {
@@ -31,16 +28,16 @@ static void make_words(uint64_t key, uint64_t high, uint64_t low, uint32_t *word
     uint32_t c2[LANE];
     uint32_t c3[LANE];
     for (int lane = 0; lane < LANE; lane++) {
-        uint64_t at = low + (uint64_t)lane;
-        c0[lane] = (uint32_t)at;
-        c1[lane] = (uint32_t)(at >> 32);
-        c2[lane] = (uint32_t)high;
-        c3[lane] = (uint32_t)(high >> 32);
+        uint32_t counter[4];
+        ttn_philox_counter(high, low + (uint64_t)lane, counter);
+        c0[lane] = counter[0];
+        c1[lane] = counter[1];
+        c2[lane] = counter[2];
+        c3[lane] = counter[3];
     }
     uint32_t k0 = (uint32_t)key;
     uint32_t k1 = (uint32_t)(key >> 32);
     for (int round = 0; round < TTN_PHILOX_ROUNDS; round++) {
-#pragma omp simd
         for (int lane = 0; lane < LANE; lane++)
             ttn_philox_round(&c0[lane], &c1[lane], &c2[lane], &c3[lane], k0, k1);
         k0 += TTN_PHILOX_KEY_STEP0;
@@ -56,16 +53,15 @@ static void make_words(uint64_t key, uint64_t high, uint64_t low, uint32_t *word
 
 void ttn_rng_words(uint64_t key, uint64_t high, uint64_t low, int64_t n_block, uint32_t *word)
 {
-    for (int64_t i = 0; i < n_block; i += LANE) {
-        if (n_block - i >= LANE) {
-            make_words(key, high, low + (uint64_t)i, word + 4 * i);
-        } else {
-            uint32_t last[4 * LANE];
-            make_words(key, high, low + (uint64_t)i, last);
-            memcpy(word + 4 * i, last, (size_t)(n_block - i) * 4 * sizeof *word);
-        }
-    }
+    int64_t i = 0;
+    for (; i + LANE <= n_block; i += LANE)
+        make_words(key, high, low + (uint64_t)i, word + 4 * i);
+    for (; i < n_block; i++)
+        ttn_philox_at(key, high, low + (uint64_t)i, word + 4 * i);
 }
+
+/* Blocks at a time when arrays are filled: 1 KiB of words, in the first cache together with what is made of them. */
+enum { CHUNK = 2 * LANE };
 
 typedef void (*make)(const uint32_t *word, real *out);
 
@@ -88,6 +84,7 @@ static void make_normal(const uint32_t *word, real *out)
 /* Whole chunks go straight to `out`; an odd start and the end pass through a chunk of our own. */
 static void fill(uint64_t key, uint64_t first, int64_t n, real *out, make make_chunk)
 {
+    assert(n <= 0 || first <= UINT64_MAX - (uint64_t)(n - 1));
     uint32_t word[4 * CHUNK];
     real element[2 * CHUNK];
     for (int64_t at = 0; at < n;) {
@@ -95,7 +92,8 @@ static void fill(uint64_t key, uint64_t first, int64_t n, real *out, make make_c
         int64_t skip = (int64_t)(index % 2);
         int64_t take = 2 * CHUNK - skip;
         if (take > n - at) take = n - at;
-        ttn_rng_words(key, 0, index / 2, CHUNK, word);
+        for (int block = 0; block < CHUNK; block += LANE)
+            make_words(key, 0, index / 2 + (uint64_t)block, word + 4 * block);
         if (take == 2 * CHUNK) {
             make_chunk(word, out + at);
         } else {

@@ -19,9 +19,10 @@ uint64_t ttn_rng_key(uint64_t seed, uint64_t name, uint64_t step);
  * at 2^64 without a carry into high. For dropout high is the sample's number and low ttn_philox_place(position, 0). */
 void ttn_rng_words(uint64_t key, uint64_t high, uint64_t low, int64_t n_block, uint32_t *word);
 
-/* Elements first, first + 1, … first + n - 1 of the key's stream, which starts at element 0 and wraps after 2^64; a
- * range may be cut anywhere, for threads or blocks. Elements 2 b and 2 b + 1 come from the block with counter (0, b):
- * uniform ones from words 0, 1 and 2, 3 (ttn_philox_real), normal ones as a pair (ttn_philox_normal). */
+/* Elements first, first + 1, … first + n - 1 of the key's stream, which has 2^64 of them; a range may be cut anywhere,
+ * for threads or blocks. Elements 2 b and 2 b + 1 come from the block with counter (0, b): uniform ones from words 0, 1
+ * and 2, 3 (ttn_philox_real), normal ones as a pair (ttn_philox_normal). 4 and 6 ns an element, 128 at a time: for a
+ * number here and there take ttn_philox_at. */
 void ttn_rng_uniform(uint64_t key, uint64_t first, int64_t n, real *out);
 void ttn_rng_normal(uint64_t key, uint64_t first, int64_t n, real *out);
 
