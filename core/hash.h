@@ -1,4 +1,4 @@
-/* One hash for all purposes that are not secret: XXH3 (Y. Collet), through libxxhash.
+/* One hash for all purposes that are not secret: XXH3 (Y. Collet), from libxxhash's header.
  *
  * The same bytes give the same number on every machine, so hashes may be stored. 64 bits name things (streams of random
  * numbers, k-mers, tables); 128 bits tell a damaged file from a good one. Against a person who wants a collision
