@@ -44,7 +44,7 @@ BASE_ARCH_FLAG := $(if $(filter x86_64,$(shell uname -m)),-march=x86-64,-march=a
 
 TTN_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \
               $(if $(filter f64,$(REAL)),-DTTN_REAL64)
-LIBS       := -lopenblas -lxxhash -lm
+LIBS       := -lopenblas -lm
 LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 
 # ---- sources ----
@@ -170,7 +170,7 @@ bench-programs: all $(BENCH_PROGRAMS)
 
 $(BUILD)/bench/%: $(OBJ)/tests/bench/bench_%.o $(OBJ)/tests/bench/bench.o $(OBJ)/train/cli/reexec.o $(BUILD)/libtitin.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) -lxxhash
 
 # ---- fuzzing: clang's libFuzzer with both sanitizers ----
 
