@@ -27,8 +27,8 @@ typedef struct {
 /* n from 0 (then nothing may be asked) to INT64_MAX. */
 void ttn_permute_init(ttn_permute *p, int64_t n, uint64_t seed, uint64_t epoch);
 
-/* The element at place i, 0 <= i < n. 60 ns a step of the walk: 60 to 120 ns on average, by how far n is from a power of
- * two. */
+/* The element at place i, 0 <= i < n. A step of the walk takes 60 ns: 60 to 120 on average, by how far n is from a power
+ * of two. */
 int64_t ttn_permute_at(const ttn_permute *p, int64_t i);
 
 /* The place of element x, 0 <= x < n: ttn_permute_at(p, ttn_permute_find(p, x)) == x. */

@@ -13,8 +13,8 @@
 #include <string.h>
 #include "core/real.h"
 
-/* One of the ten rounds; the key moves on by TTN_PHILOX_KEY_STEP between them. The low halves of the products are written
- * on their own: as the low halves of p0 and p1 they cost clang its vector code, a factor of 4. */
+/* One of the ten rounds; the key moves on by TTN_PHILOX_KEY_STEP between them. The low halves of the products are
+ * written on their own: as the low halves of p0 and p1 they cost clang its vector code, a factor of 4. */
 TTN_HD void ttn_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, uint32_t k0, uint32_t k1)
 {
     const uint32_t m0 = 0xD2511F53u;

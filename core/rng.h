@@ -34,9 +34,8 @@ void ttn_rng_normal(uint64_t key, uint64_t first, int64_t n, real *out);
  * counter is touched, so a draw stays a function of its own address. */
 uint64_t ttn_rng_below(uint64_t key, uint64_t high, uint64_t low, uint64_t bound);
 
-/* A sequence of draws, for tests and for data that is made up. Start with {.key = …}. `used` counts 64-bit words: the
- * state is (key, used), and `spare` only saves computing a block twice (it is made again when used was set by hand to an
- * even number). */
+/* A sequence of draws, for tests and for data that is made up: start with {.key = …}. `used` counts 64-bit words, so
+ * {.key = …, .used = any even number} starts further on. */
 typedef struct {
     uint64_t key;
     uint64_t used;

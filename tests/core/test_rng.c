@@ -562,8 +562,8 @@ static void whole_numbers_below_1_and_below_all_bits(void **state)
     assert_true(all == UINT64_MAX);
 }
 
-/* Below 2^63 + 1 half of all words are rejected, so a quarter of the draws passes both words of its block. If it went on
- * with the next counter's words, neighbours would be equal; with the same words, the call would not return. */
+/* Below 2^63 + 1 half of all words are rejected, so a quarter of the draws passes both words of its block. If it went
+ * on with the next counter's words, neighbours would be equal; with the same words, the call would not return. */
 static void a_rejected_draw_touches_no_other_counter(void **state)
 {
     (void)state;
