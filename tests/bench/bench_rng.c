@@ -1,5 +1,4 @@
 /* Random numbers and hashes against the memory they fill or read, and permutations. */
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 #include "core/hash.h"
@@ -93,10 +92,10 @@ static void library_older_hash(void *arg)
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "rng");
-    buffers b = {.word = malloc(N * sizeof *b.word),
-                 .other = malloc(N * sizeof *b.other),
-                 .element = malloc(N * sizeof *b.element)};
-    if (b.word == NULL || b.other == NULL || b.element == NULL) return 1;
+    static uint32_t word[N];
+    static uint32_t other[N];
+    static real element[N];
+    buffers b = {.word = word, .other = other, .element = element};
     ttn_permute_init(&b.permute, N + N / 2, 1, 2); /* a third of the walks is longer than one step */
     words(&b);
 
@@ -120,8 +119,5 @@ int main(int argc, char **argv)
         {.name = "ttn_hash128_of", .run = hash128, .arg = &b, .work = bytes, .unit = "GB/s"},
     };
     bench_compare("hashes of 1 MiB", hashes, sizeof hashes / sizeof *hashes);
-    free(b.word);
-    free(b.other);
-    free(b.element);
     return bench_end();
 }
