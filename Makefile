@@ -53,7 +53,7 @@ LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 SOURCES  := $(filter-out core/device_cuda.c,$(wildcard core/*.c))
 PROGRAM  := $(wildcard train/cli/*.c)
 # Run before, or to find out, what the processor can do.
-BASELINE := core/cpu.c train/cli/main.c
+BASELINE := core/cpu.c core/status.c train/cli/main.c
 
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 TESTS    := $(wildcard tests/*/test_*.c)
