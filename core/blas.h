@@ -123,14 +123,16 @@ void ttn_gemm(ttn_trans ta, ttn_trans tb, int64_t m, int64_t n, int64_t k, doubl
 int ttn_blas_alone_begin(void);
 void ttn_blas_alone_end(int saved);
 
-void sgeqrf_(const int *m, const int *n, float *a, const int *lda, float *tau, float *work, const int *lwork, int *info);
-void dgeqrf_(const int *m, const int *n, double *a, const int *lda, double *tau, double *work, const int *lwork, int *info);
+void sgeqrf_(const int *m, const int *n, float *a, const int *lda, float *tau, float *work, const int *lwork,
+             int *info);
+void dgeqrf_(const int *m, const int *n, double *a, const int *lda, double *tau, double *work, const int *lwork,
+             int *info);
 void sorgqr_(const int *m, const int *n, const int *k, float *a, const int *lda, const float *tau, float *work,
              const int *lwork, int *info);
 void dorgqr_(const int *m, const int *n, const int *k, double *a, const int *lda, const double *tau, double *work,
              const int *lwork, int *info);
 void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info, size_t uplo_length);
-void dpotrs_(const char *uplo, const int *n, const int *nrhs, const double *a, const int *lda, double *b, const int *ldb,
-             int *info, size_t uplo_length);
+void dpotrs_(const char *uplo, const int *n, const int *nrhs, const double *a, const int *lda, double *b,
+             const int *ldb, int *info, size_t uplo_length);
 
 #endif

@@ -8,23 +8,26 @@
 #include "core/blas.h"
 #include "core/gemm.h"
 
-/* Small enough for 5 ms, with whole and broken blocks of every kernel; on AVX-512, products below 10^6 multiplications
+/* Small enough for 5 ms (the plain loops most of it), with whole and broken blocks of every kernel; on AVX-512, products below 10^6 multiplications
  * take another path than those above. */
 static const struct shape {
     ttn_trans ta, tb;
     int64_t m, n, k;
 } shapes[] = {
-    {TTN_N, TTN_N, 1, 1, 1},     {TTN_N, TTN_N, 33, 47, 65},   {TTN_N, TTN_N, 120, 96, 100}, {TTN_N, TTN_N, 12, 100, 100},
-    {TTN_N, TTN_N, 64, 3, 100},  {TTN_N, TTN_N, 5, 64, 240},   {TTN_N, TTN_T, 64, 64, 64},   {TTN_N, TTN_T, 96, 112, 7},
-    {TTN_N, TTN_T, 97, 128, 96}, {TTN_N, TTN_T, 128, 16, 24},  {TTN_T, TTN_N, 48, 96, 80},   {TTN_T, TTN_N, 24, 24, 240},
-    {TTN_T, TTN_N, 96, 50, 240}, {TTN_T, TTN_N, 17, 17, 1000}, {TTN_T, TTN_T, 31, 29, 37},   {TTN_T, TTN_T, 64, 48, 32},
+    {TTN_N, TTN_N, 1, 1, 1},      {TTN_N, TTN_N, 33, 47, 65},   {TTN_N, TTN_N, 120, 96, 100},
+    {TTN_N, TTN_N, 12, 100, 100}, {TTN_N, TTN_N, 64, 3, 100},   {TTN_N, TTN_N, 5, 64, 240},
+    {TTN_N, TTN_T, 64, 64, 64},   {TTN_N, TTN_T, 96, 112, 7},   {TTN_N, TTN_T, 97, 128, 96},
+    {TTN_N, TTN_T, 128, 16, 24},  {TTN_T, TTN_N, 48, 96, 80},   {TTN_T, TTN_N, 24, 24, 240},
+    {TTN_T, TTN_N, 96, 50, 240},  {TTN_T, TTN_N, 17, 17, 1000}, {TTN_T, TTN_T, 31, 29, 37},
+    {TTN_T, TTN_T, 64, 48, 32},
 };
 
 enum {
     N_SHAPE = sizeof shapes / sizeof *shapes,
     MAX_IN = 25000,  /* elements of the largest A or B above */
     MAX_OUT = 16384, /* of the largest C */
-    WIDE = 512,      /* columns and inner dimension of the row tiles */
+    MAX_COLS = 128,
+    WIDE = 512, /* columns and inner dimension of the row tiles */
     DEEP = 48,
     SAME = 96, /* where a few rows stand in both tiles */
     N_SAME = 24,
@@ -34,25 +37,36 @@ enum {
 typedef struct {
     ttn_dtype type;
     int n_thread;
-    char *a, *b;     /* (MAX_IN) */
-    char *alone;     /* (N_SHAPE, MAX_OUT) */
-    char *at_once;   /* (n_thread, MAX_OUT) */
-    char *rows;      /* (TTN_ROW_TILE, DEEP) */
-    char *weight;    /* (DEEP, WIDE) or (WIDE, DEEP) */
-    char *out, *out2; /* (TTN_ROW_TILE, WIDE) */
-} bench;
+    double *a64, *b64; /* (MAX_IN) */
+    char *a, *b;       /* (MAX_IN) */
+    char *alone;       /* (N_SHAPE, MAX_OUT) */
+    char *at_once;     /* (n_thread, MAX_OUT) */
+    char *rows;        /* (TTN_ROW_TILE, DEEP) */
+    char *weight;      /* (DEEP, WIDE) or (WIDE, DEEP) */
+    char *out, *out2;  /* (TTN_ROW_TILE, WIDE) */
+} desk;
 
-static int bench_create(ttn_dtype type, int n_thread, bench *ret, void **ret_memory)
+static int desk_create(ttn_dtype type, int n_thread, desk *ret, void **ret_memory)
 {
     char **part[] = {&ret->a, &ret->b, &ret->alone, &ret->at_once, &ret->rows, &ret->weight, &ret->out, &ret->out2};
-    const size_t n[] = {MAX_IN, MAX_IN, (size_t)N_SHAPE * MAX_OUT, (size_t)n_thread * MAX_OUT, TTN_ROW_TILE * DEEP,
-                        DEEP * WIDE, TTN_ROW_TILE * WIDE, TTN_ROW_TILE * WIDE};
+    const size_t n[] = {MAX_IN,
+                        MAX_IN,
+                        (size_t)N_SHAPE * MAX_OUT,
+                        (size_t)n_thread * MAX_OUT,
+                        TTN_ROW_TILE * DEEP,
+                        DEEP * WIDE,
+                        TTN_ROW_TILE * WIDE,
+                        TTN_ROW_TILE * WIDE};
     size_t total = 0;
     for (size_t i = 0; i < sizeof n / sizeof *n; i++)
         total += n[i];
-    char *memory = malloc(total * ttn_dtype_size(type));
+    const size_t in64 = (size_t)MAX_IN * sizeof(double);
+    char *memory = malloc(2 * in64 + total * ttn_dtype_size(type));
     *ret_memory = memory;
     if (!memory) return 0;
+    ret->a64 = (double *)memory;
+    ret->b64 = ret->a64 + MAX_IN;
+    memory += 2 * in64;
     ret->type = type;
     ret->n_thread = n_thread;
     for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
@@ -102,7 +116,7 @@ static void fill_nan(ttn_dtype type, char *m, int64_t n)
 
 /* ---- are they right? ---- */
 
-static void multiply(const bench *w, const struct shape *s, char *c)
+static void multiply(const desk *w, const struct shape *s, char *c)
 {
     int64_t lda = s->ta == TTN_T ? s->m : s->k;
     int64_t ldb = s->tb == TTN_T ? s->k : s->n;
@@ -110,22 +124,40 @@ static void multiply(const bench *w, const struct shape *s, char *c)
              ttn_out_of(w->type, c, s->n));
 }
 
-/* The largest |c - plain loops| / sum |a b| over one product; infinite when a number is NaN. */
-static double error_of(const bench *w, const struct shape *s, const char *c)
+/* op(M) (rows, cols) in double, as plain loops want it. */
+static void unfold(ttn_dtype type, const char *m, ttn_trans t, int64_t rows, int64_t cols, double *ret)
 {
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < cols; c++)
+            ret[r * cols + c] = get(type, m, t == TTN_T ? c * rows + r : r * cols + c);
+}
+
+/* sum (n) = row a (k) times B (k, n), size (n) the same for absolute values. */
+static void plain_row(int64_t n, int64_t k, const double *a, const double *b, double *sum, double *size)
+{
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    memset(size, 0, (size_t)n * sizeof *size);
+    for (int64_t e = 0; e < k; e++)
+        for (int64_t j = 0; j < n; j++) {
+            sum[j] += a[e] * b[e * n + j];
+            size[j] += fabs(a[e] * b[e * n + j]);
+        }
+}
+
+/* The largest |c - plain loops| / sum |a b| over one product; infinite when a number is NaN. */
+static double error_of(const desk *w, const struct shape *s, const char *c)
+{
+    double sum[MAX_COLS], size[MAX_COLS];
     double worst = 0;
-    for (int64_t r = 0; r < s->m; r++)
+    unfold(w->type, w->a, s->ta, s->m, s->k, w->a64);
+    unfold(w->type, w->b, s->tb, s->k, s->n, w->b64);
+    for (int64_t r = 0; r < s->m; r++) {
+        plain_row(s->n, s->k, w->a64 + r * s->k, w->b64, sum, size);
         for (int64_t j = 0; j < s->n; j++) {
-            double sum = 0, size = 0;
-            for (int64_t e = 0; e < s->k; e++) {
-                double a = get(w->type, w->a, s->ta == TTN_T ? e * s->m + r : r * s->k + e);
-                double b = get(w->type, w->b, s->tb == TTN_T ? j * s->k + e : e * s->n + j);
-                sum += a * b;
-                size += fabs(a * b);
-            }
-            double error = fabs(get(w->type, c, r * s->n + j) - sum) / size;
+            double error = fabs(get(w->type, c, r * s->n + j) - sum[j]) / size[j];
             if (!(error <= worst)) worst = isnan(error) ? (double)INFINITY : error;
         }
+    }
     return worst;
 }
 
@@ -134,7 +166,7 @@ static const char *letter(ttn_trans t)
     return t == TTN_T ? "T" : "N";
 }
 
-static ttn_status check_products(const bench *w, const char *kernel, double *ret_worst, ttn_error *err)
+static ttn_status check_products(const desk *w, const char *kernel, double *ret_worst, ttn_error *err)
 {
     /* A sum of k = 1,000 terms in f32 may be off by 6e-5 of their size, and is by 1e-7; a wrong kernel, by 1e-2 or more.
      * The plain loops in double are off by as much as an f64 kernel. */
@@ -148,40 +180,41 @@ static ttn_status check_products(const bench *w, const char *kernel, double *ret
         double error = error_of(w, s, c);
         if (error > *ret_worst) *ret_worst = error;
         if (error > bound)
-            return TTN_FAIL(err, TTN_ENUMERIC,
-                            "OpenBLAS kernel '%s' is wrong: %s product %s%s of %" PRId64 " x %" PRId64 " x %" PRId64
-                            " is off by %.1e, at most %.0e is rounding; install another version, or choose another kernel "
-                            "with OPENBLAS_CORETYPE",
-                            kernel, ttn_dtype_name(w->type), letter(s->ta), letter(s->tb), s->m, s->n, s->k, error, bound);
+            return TTN_FAIL(
+                err, TTN_ENUMERIC,
+                "OpenBLAS kernel '%s' is wrong: %s product %s%s of %" PRId64 " x %" PRId64 " x %" PRId64
+                " is off by %.1e, at most %.0e is rounding; install another version, or choose another kernel "
+                "with OPENBLAS_CORETYPE",
+                kernel, ttn_dtype_name(w->type), letter(s->ta), letter(s->tb), s->m, s->n, s->k, error, bound);
     }
     return TTN_OK;
 }
 
 /* ---- from all threads at once? ---- */
 
-static ttn_status check_threads(const bench *w, const char *kernel, ttn_error *err)
+static ttn_status check_threads(const desk *w, const char *kernel, ttn_error *err)
 {
-    enum { ROUNDS = 2 };
     const size_t size = ttn_dtype_size(w->type);
     int64_t differ = 0;
 #pragma omp parallel for num_threads(w->n_thread) schedule(static) reduction(+ : differ)
     for (int t = 0; t < w->n_thread; t++)
-        for (int i = 0; i < ROUNDS * N_SHAPE; i++) {
+        for (int i = 0; i < N_SHAPE; i++) {
             int at = (i + t) % N_SHAPE; /* different shapes meet */
             char *c = w->at_once + (size_t)t * MAX_OUT * size;
             multiply(w, &shapes[at], c);
-            differ += memcmp(c, w->alone + (size_t)at * MAX_OUT * size, (size_t)(shapes[at].m * shapes[at].n) * size) != 0;
+            differ +=
+                memcmp(c, w->alone + (size_t)at * MAX_OUT * size, (size_t)(shapes[at].m * shapes[at].n) * size) != 0;
         }
     if (differ == 0) return TTN_OK;
     return TTN_FAIL(err, TTN_ENUMERIC,
                     "OpenBLAS (kernel '%s') returns other products when %d threads call it at once (%" PRId64
                     " of %d %s products); install another version, or run with one thread",
-                    kernel, w->n_thread, differ, w->n_thread * ROUNDS * N_SHAPE, ttn_dtype_name(w->type));
+                    kernel, w->n_thread, differ, w->n_thread * N_SHAPE, ttn_dtype_name(w->type));
 }
 
 /* ---- does a row keep its bits? ---- */
 
-static void multiply_tile(const bench *w, ttn_trans tb, int64_t n, char *out)
+static void multiply_tile(const desk *w, ttn_trans tb, int64_t n, char *out)
 {
     ttn_gemm(TTN_N, tb, TTN_ROW_TILE, n, DEEP, 1, ttn_in_of(w->type, w->rows, DEEP),
              ttn_in_of(w->type, w->weight, tb == TTN_T ? DEEP : n), 0, ttn_out_of(w->type, out, n));
@@ -193,7 +226,7 @@ static int has_period(const char *out, size_t row_bytes, int period)
 }
 
 /* All rows of A equal: how far apart are rows of C that are? */
-static int row_period(const bench *w, ttn_trans tb, int64_t n)
+static int row_period(const desk *w, ttn_trans tb, int64_t n)
 {
     for (int64_t r = 0; r < TTN_ROW_TILE; r++)
         fill(w->type, w->rows + (size_t)(r * DEEP) * ttn_dtype_size(w->type), DEEP, 3);
@@ -205,7 +238,7 @@ static int row_period(const bench *w, ttn_trans tb, int64_t n)
 }
 
 /* The same rows at the same place of two tiles, all others different. */
-static int keeps_rows(const bench *w, ttn_trans tb, int64_t n)
+static int keeps_rows(const desk *w, ttn_trans tb, int64_t n)
 {
     const size_t size = ttn_dtype_size(w->type);
     fill(w->type, w->rows, TTN_ROW_TILE * DEEP, 4);
@@ -225,7 +258,7 @@ static int common_multiple(int a, int b)
     return both < TTN_ROW_TILE ? both : TTN_ROW_TILE;
 }
 
-static ttn_status check_rows(const bench *w, int known_period, const char *kernel, int *ret_period, ttn_error *err)
+static ttn_status check_rows(const desk *w, int known_period, const char *kernel, int *ret_period, ttn_error *err)
 {
     static const struct {
         ttn_trans tb;
@@ -235,26 +268,28 @@ static ttn_status check_rows(const bench *w, int known_period, const char *kerne
     fill(w->type, w->weight, DEEP * WIDE, 7);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (!keeps_rows(w, cases[i].tb, cases[i].n))
-            return TTN_FAIL(err, TTN_ENUMERIC,
-                            "OpenBLAS kernel '%s' gives a row other bits when other rows of its %s product change (N%s, "
-                            "%" PRId64 " columns): no result could be repeated",
-                            kernel, ttn_dtype_name(w->type), letter(cases[i].tb), cases[i].n);
+            return TTN_FAIL(
+                err, TTN_ENUMERIC,
+                "OpenBLAS kernel '%s' gives a row other bits when other rows of its %s product change (N%s, "
+                "%" PRId64 " columns): no result could be repeated",
+                kernel, ttn_dtype_name(w->type), letter(cases[i].tb), cases[i].n);
         period = common_multiple(period, row_period(w, cases[i].tb, cases[i].n));
     }
     *ret_period = period;
     if (known_period == 0 || known_period % period == 0) return TTN_OK;
-    return TTN_FAIL(err, TTN_ENUMERIC,
-                    "OpenBLAS kernel '%s' gives rows of a %s product bits with period %d, but is known for %d: sequences "
-                    "would change with their place in a batch",
-                    kernel, ttn_dtype_name(w->type), period, known_period);
+    return TTN_FAIL(
+        err, TTN_ENUMERIC,
+        "OpenBLAS kernel '%s' gives rows of a %s product bits with period %d, but is known for %d: sequences "
+        "would change with their place in a batch",
+        kernel, ttn_dtype_name(w->type), period, known_period);
 }
 
 ttn_status ttn_blas_check(int n_thread, ttn_dtype type, int known_period, const char *kernel, ttn_blas_measured *ret,
                           ttn_error *err)
 {
-    bench w;
+    desk w;
     void *memory;
-    if (!bench_create(type, n_thread, &w, &memory))
+    if (!desk_create(type, n_thread, &w, &memory))
         return TTN_FAIL(err, TTN_ENOMEM, "no memory for the self-check of the BLAS with %d threads", n_thread);
     fill(type, w.a, MAX_IN, 1);
     fill(type, w.b, MAX_IN, 2);

@@ -16,47 +16,47 @@
 #if defined(__x86_64__)
 
 /* leaf of cpuid, register, bit, and what the operating system must save and restore for it */
-#define TTN_CPU_FEATURES(X)                                                        \
-    X(SSE3, "sse3", __SSE3__, 1, TTN_ECX, 0, TTN_SAVES_SSE)                        \
-    X(SSSE3, "ssse3", __SSSE3__, 1, TTN_ECX, 9, TTN_SAVES_SSE)                     \
-    X(SSE4_1, "sse4.1", __SSE4_1__, 1, TTN_ECX, 19, TTN_SAVES_SSE)                 \
-    X(SSE4_2, "sse4.2", __SSE4_2__, 1, TTN_ECX, 20, TTN_SAVES_SSE)                 \
-    X(MOVBE, "movbe", __MOVBE__, 1, TTN_ECX, 22, TTN_SAVES_SSE)                    \
-    X(POPCNT, "popcnt", __POPCNT__, 1, TTN_ECX, 23, TTN_SAVES_SSE)                 \
-    X(LZCNT, "lzcnt", __LZCNT__, 0x80000001, TTN_ECX, 5, TTN_SAVES_SSE)            \
-    X(BMI, "bmi", __BMI__, 7, TTN_EBX, 3, TTN_SAVES_SSE)                           \
-    X(BMI2, "bmi2", __BMI2__, 7, TTN_EBX, 8, TTN_SAVES_SSE)                        \
-    X(AVX, "avx", __AVX__, 1, TTN_ECX, 28, TTN_SAVES_AVX)                          \
-    X(F16C, "f16c", __F16C__, 1, TTN_ECX, 29, TTN_SAVES_AVX)                       \
-    X(FMA, "fma", __FMA__, 1, TTN_ECX, 12, TTN_SAVES_AVX)                          \
-    X(FMA4, "fma4", __FMA4__, 0x80000001, TTN_ECX, 16, TTN_SAVES_AVX)              \
-    X(XOP, "xop", __XOP__, 0x80000001, TTN_ECX, 11, TTN_SAVES_AVX)                 \
-    X(AVX2, "avx2", __AVX2__, 7, TTN_EBX, 5, TTN_SAVES_AVX)                        \
-    X(AVX512F, "avx512f", __AVX512F__, 7, TTN_EBX, 16, TTN_SAVES_AVX512)           \
-    X(AVX512DQ, "avx512dq", __AVX512DQ__, 7, TTN_EBX, 17, TTN_SAVES_AVX512)        \
-    X(AVX512CD, "avx512cd", __AVX512CD__, 7, TTN_EBX, 28, TTN_SAVES_AVX512)        \
-    X(AVX512BW, "avx512bw", __AVX512BW__, 7, TTN_EBX, 30, TTN_SAVES_AVX512)        \
-    X(AVX512VL, "avx512vl", __AVX512VL__, 7, TTN_EBX, 31, TTN_SAVES_AVX512)        \
-    X(AVX512IFMA, "avx512ifma", __AVX512IFMA__, 7, TTN_EBX, 21, TTN_SAVES_AVX512)  \
-    X(AVX512VBMI, "avx512vbmi", __AVX512VBMI__, 7, TTN_ECX, 1, TTN_SAVES_AVX512)   \
-    X(AVX512VBMI2, "avx512vbmi2", __AVX512VBMI2__, 7, TTN_ECX, 6, TTN_SAVES_AVX512) \
-    X(AVX512VNNI, "avx512vnni", __AVX512VNNI__, 7, TTN_ECX, 11, TTN_SAVES_AVX512)  \
-    X(AVX512BITALG, "avx512bitalg", __AVX512BITALG__, 7, TTN_ECX, 12, TTN_SAVES_AVX512) \
+#define TTN_CPU_FEATURES(X)                                                                      \
+    X(SSE3, "sse3", __SSE3__, 1, TTN_ECX, 0, TTN_SAVES_SSE)                                      \
+    X(SSSE3, "ssse3", __SSSE3__, 1, TTN_ECX, 9, TTN_SAVES_SSE)                                   \
+    X(SSE4_1, "sse4.1", __SSE4_1__, 1, TTN_ECX, 19, TTN_SAVES_SSE)                               \
+    X(SSE4_2, "sse4.2", __SSE4_2__, 1, TTN_ECX, 20, TTN_SAVES_SSE)                               \
+    X(MOVBE, "movbe", __MOVBE__, 1, TTN_ECX, 22, TTN_SAVES_SSE)                                  \
+    X(POPCNT, "popcnt", __POPCNT__, 1, TTN_ECX, 23, TTN_SAVES_SSE)                               \
+    X(LZCNT, "lzcnt", __LZCNT__, 0x80000001, TTN_ECX, 5, TTN_SAVES_SSE)                          \
+    X(BMI, "bmi", __BMI__, 7, TTN_EBX, 3, TTN_SAVES_SSE)                                         \
+    X(BMI2, "bmi2", __BMI2__, 7, TTN_EBX, 8, TTN_SAVES_SSE)                                      \
+    X(AVX, "avx", __AVX__, 1, TTN_ECX, 28, TTN_SAVES_AVX)                                        \
+    X(F16C, "f16c", __F16C__, 1, TTN_ECX, 29, TTN_SAVES_AVX)                                     \
+    X(FMA, "fma", __FMA__, 1, TTN_ECX, 12, TTN_SAVES_AVX)                                        \
+    X(FMA4, "fma4", __FMA4__, 0x80000001, TTN_ECX, 16, TTN_SAVES_AVX)                            \
+    X(XOP, "xop", __XOP__, 0x80000001, TTN_ECX, 11, TTN_SAVES_AVX)                               \
+    X(AVX2, "avx2", __AVX2__, 7, TTN_EBX, 5, TTN_SAVES_AVX)                                      \
+    X(AVX512F, "avx512f", __AVX512F__, 7, TTN_EBX, 16, TTN_SAVES_AVX512)                         \
+    X(AVX512DQ, "avx512dq", __AVX512DQ__, 7, TTN_EBX, 17, TTN_SAVES_AVX512)                      \
+    X(AVX512CD, "avx512cd", __AVX512CD__, 7, TTN_EBX, 28, TTN_SAVES_AVX512)                      \
+    X(AVX512BW, "avx512bw", __AVX512BW__, 7, TTN_EBX, 30, TTN_SAVES_AVX512)                      \
+    X(AVX512VL, "avx512vl", __AVX512VL__, 7, TTN_EBX, 31, TTN_SAVES_AVX512)                      \
+    X(AVX512IFMA, "avx512ifma", __AVX512IFMA__, 7, TTN_EBX, 21, TTN_SAVES_AVX512)                \
+    X(AVX512VBMI, "avx512vbmi", __AVX512VBMI__, 7, TTN_ECX, 1, TTN_SAVES_AVX512)                 \
+    X(AVX512VBMI2, "avx512vbmi2", __AVX512VBMI2__, 7, TTN_ECX, 6, TTN_SAVES_AVX512)              \
+    X(AVX512VNNI, "avx512vnni", __AVX512VNNI__, 7, TTN_ECX, 11, TTN_SAVES_AVX512)                \
+    X(AVX512BITALG, "avx512bitalg", __AVX512BITALG__, 7, TTN_ECX, 12, TTN_SAVES_AVX512)          \
     X(AVX512VPOPCNTDQ, "avx512vpopcntdq", __AVX512VPOPCNTDQ__, 7, TTN_ECX, 14, TTN_SAVES_AVX512) \
     X(AVX512FP16, "avx512fp16", __AVX512FP16__, 7, TTN_EDX, 23, TTN_SAVES_AVX512)
 
 #elif defined(__aarch64__)
 
 /* getauxval's AT_HWCAP (0) or AT_HWCAP2 (1), and the bit */
-#define TTN_CPU_FEATURES(X)                                              \
-    X(CRC32, "crc32", __ARM_FEATURE_CRC32, 0, 7)                         \
-    X(ATOMICS, "lse", __ARM_FEATURE_ATOMICS, 0, 8)                       \
-    X(FP16, "fp16", __ARM_FEATURE_FP16_VECTOR_ARITHMETIC, 0, 10)         \
-    X(RDM, "rdm", __ARM_FEATURE_QRDMX, 0, 12)                            \
-    X(DOTPROD, "dotprod", __ARM_FEATURE_DOTPROD, 0, 20)                  \
-    X(SVE, "sve", __ARM_FEATURE_SVE, 0, 22)                              \
-    X(SVE2, "sve2", __ARM_FEATURE_SVE2, 1, 1)                            \
-    X(I8MM, "i8mm", __ARM_FEATURE_MATMUL_INT8, 1, 13)                    \
+#define TTN_CPU_FEATURES(X)                                      \
+    X(CRC32, "crc32", __ARM_FEATURE_CRC32, 0, 7)                 \
+    X(ATOMICS, "lse", __ARM_FEATURE_ATOMICS, 0, 8)               \
+    X(FP16, "fp16", __ARM_FEATURE_FP16_VECTOR_ARITHMETIC, 0, 10) \
+    X(RDM, "rdm", __ARM_FEATURE_QRDMX, 0, 12)                    \
+    X(DOTPROD, "dotprod", __ARM_FEATURE_DOTPROD, 0, 20)          \
+    X(SVE, "sve", __ARM_FEATURE_SVE, 0, 22)                      \
+    X(SVE2, "sve2", __ARM_FEATURE_SVE2, 1, 1)                    \
+    X(I8MM, "i8mm", __ARM_FEATURE_MATMUL_INT8, 1, 13)            \
     X(BF16, "bf16", __ARM_FEATURE_BF16_VECTOR_ARITHMETIC, 1, 14)
 
 #else

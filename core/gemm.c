@@ -86,7 +86,7 @@ enum { OUT_TILE = 512 }; /* of a weight, for the count of lanes */
 int64_t ttn_gemm_wgrad_lanes(int64_t rows, int64_t o, int64_t i)
 {
     int64_t out_tiles = larger(1, div_up(o, OUT_TILE) * div_up(i, OUT_TILE));
-    return larger(1, smaller(div_up(TTN_MAX_LANES, out_tiles), div_up(rows, TTN_LANE_ROWS)));
+    return larger(1, smaller(TTN_MAX_LANES / out_tiles, div_up(rows, TTN_LANE_ROWS)));
 }
 
 size_t ttn_gemm_wgrad_work(int64_t rows, int64_t o, int64_t i)
@@ -179,7 +179,7 @@ void ttn_gemm_wgrad(int n_thread, int64_t rows, int64_t used, int64_t o, int64_t
                               smaller(piece.i, i - at_i), ttn_in_from(dy, 0, at_o), ttn_in_from(x, 0, at_i),
                               ttn_out(part + (lane * o + at_o) * i + at_i, i));
 
-        /* a row of the weight at a time: small enough to stay in the first cache through all lanes */
+                    /* a row of the weight at a time: small enough to stay in the first cache through all lanes */
 #pragma omp for schedule(static)
         for (int64_t row = 0; row < o; row++) {
             if (live == 0) memset(part + row * i, 0, (size_t)i * sizeof *part);

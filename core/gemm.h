@@ -34,7 +34,8 @@ void ttn_gemm_rows(int n_thread, ttn_trans tb, int64_t rows, int64_t used, int64
 /* dW (o, i) = acc dW + dY^T X, dY (rows, o), X (rows, i), in the build's real type; acc is 0 (dW is not read) or 1.
  * Rows are summed in lanes, each owning a fixed range of whole tiles and adding them in order, then in a binary tree over
  * the lanes. Lanes and tree depend on rows, o and i alone: neither on n_thread, nor (beyond the zeros there) on `used`.
- * work: ttn_gemm_wgrad_work bytes, at most max(64 MiB, one weight) in f32. */
+ * lanes = clamp(64 / number of 512 x 512 tiles of outputs, 1, ceil(rows / 2,048)), so that lanes times tiles is near 64
+ * and work, ttn_gemm_wgrad_work bytes, at most max(64 MiB, one weight) in f32. */
 int64_t ttn_gemm_wgrad_lanes(int64_t rows, int64_t o, int64_t i);
 size_t ttn_gemm_wgrad_work(int64_t rows, int64_t o, int64_t i);
 void ttn_gemm_wgrad(int n_thread, int64_t rows, int64_t used, int64_t o, int64_t i, ttn_mat_in dy, ttn_mat_in x,
