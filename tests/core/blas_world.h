@@ -140,8 +140,7 @@ static inline const char *kernel_setting(const char *kernel)
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (strcmp(kernels[i].name, kernel) == 0) {
             ttn_cpu_set missing = kernels[i].needs & ~ttn_cpu_present();
-            if (missing)
-                skip_because("the kernel %s needs %s", kernel, ttn_cpu_names(missing, lacks, sizeof lacks));
+            if (missing) skip_because("the kernel %s needs %s", kernel, ttn_cpu_names(missing, lacks, sizeof lacks));
             snprintf(text, sizeof text, "OPENBLAS_CORETYPE=%s", kernel);
             return text;
         }

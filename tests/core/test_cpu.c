@@ -16,7 +16,7 @@ static void what_is_built_is_what_the_compiler_may_use(void **state)
 {
     (void)state;
 #if defined(__x86_64__)
-#define MAY(macro) (sizeof TEXT(macro) == sizeof "1")
+#define MAY(macro)  (sizeof TEXT(macro) == sizeof "1")
 #define TEXT(macro) #macro
     assert_int_equal((ttn_cpu_built & TTN_CPU(AVX2)) != 0, MAY(__AVX2__));
     assert_int_equal((ttn_cpu_built & TTN_CPU(FMA)) != 0, MAY(__FMA__));

@@ -79,9 +79,9 @@ static void check_weight_gradient(int64_t rows, int64_t used, int64_t o, int64_t
     memset(work, 0xFF, ttn_gemm_wgrad_work(rows, o, i)); /* NaN */
 
     ttn_gemm_wgrad(2, rows, used, o, i, ttn_in(dy, o), ttn_in(x, i), acc, ttn_out(dw, i), work);
-    assert_at_most(error_of(TTN_T, TTN_N, o, i, used, 1, ttn_in(dy, o), ttn_in(x, i), acc, ttn_in(before, i),
-                            ttn_in(dw, i)),
-                   1, "error of a weight gradient, in units of its bound");
+    assert_at_most(
+        error_of(TTN_T, TTN_N, o, i, used, 1, ttn_in(dy, o), ttn_in(x, i), acc, ttn_in(before, i), ttn_in(dw, i)), 1,
+        "error of a weight gradient, in units of its bound");
     free(dy);
     free(x);
     free(dw);
@@ -190,8 +190,8 @@ static const rows_shape rows_shapes[] = {{TTN_T, 2 * TTN_ROW_TILE, 2112, 32},
 static real *rows_product(int n_thread, const rows_shape *s)
 {
     real *a = numbers(s->rows * s->k, 1), *b = numbers(s->n * s->k, 2), *c = room(s->rows * s->n, sizeof *c);
-    ttn_gemm_rows(n_thread, s->tb, s->rows, s->rows, s->n, s->k, ttn_in(a, s->k), ttn_in(b, s->tb == TTN_T ? s->k : s->n),
-                  0, ttn_out(c, s->n));
+    ttn_gemm_rows(n_thread, s->tb, s->rows, s->rows, s->n, s->k, ttn_in(a, s->k),
+                  ttn_in(b, s->tb == TTN_T ? s->k : s->n), 0, ttn_out(c, s->n));
     free(a);
     free(b);
     return c;
@@ -229,7 +229,8 @@ static real *weight_gradient(int n_thread, const sum_shape *s)
     real *dy = numbers(s->rows * s->o, 1), *x = numbers(s->rows * s->i, 2), *dw = room(s->o * s->i, sizeof *dw);
     void *work = room((int64_t)ttn_gemm_wgrad_work(s->rows, s->o, s->i), 1);
     fill_with(dy + s->used * s->o, (s->rows - s->used) * s->o, 0);
-    ttn_gemm_wgrad(n_thread, s->rows, s->used, s->o, s->i, ttn_in(dy, s->o), ttn_in(x, s->i), 0, ttn_out(dw, s->i), work);
+    ttn_gemm_wgrad(n_thread, s->rows, s->used, s->o, s->i, ttn_in(dy, s->o), ttn_in(x, s->i), 0, ttn_out(dw, s->i),
+                   work);
     free(dy);
     free(x);
     free(work);
@@ -361,9 +362,9 @@ static const struct {
     int64_t n, k;
     int forward, backward; /* x W^T; dy W */
 } layers[] = {
-    {512, 512, 1, 1}, {2048, 128, 1, 1}, {128, 2048, 1, 1}, {64, 64, 1, 1}, {128, 128, 1, 1}, {256, 256, 1, 1},
-    {320, 320, 1, 1}, {1280, 240, 1, 0}, {24, 320, 1, 1},   {33, 64, 1, 1}, {16, 24, 1, 1},   {24, 16, 1, 1},
-    {64, 24, 1, 1},   {272, 64, 1, 1},   {1, 64, 1, 1},
+    {512, 512, 1, 1}, {2048, 128, 1, 1}, {128, 2048, 1, 1}, {64, 64, 1, 1},  {128, 128, 1, 1},
+    {256, 256, 1, 1}, {320, 320, 1, 1},  {1280, 240, 1, 0}, {24, 320, 1, 1}, {33, 64, 1, 1},
+    {16, 24, 1, 1},   {24, 16, 1, 1},    {64, 24, 1, 1},    {272, 64, 1, 1}, {1, 64, 1, 1},
 };
 
 enum { LENGTH = 50, CAPACITY = 2 * TTN_ROW_TILE };
@@ -376,7 +377,8 @@ enum { N_START = sizeof starts / sizeof *starts, USED = 888 + LENGTH };
 static int rows_that_differ(ttn_trans tb, int64_t n, int64_t k)
 {
     real *sequence = numbers(LENGTH * k, 1), *weight = numbers(n * k, 2);
-    real *a = room(CAPACITY * k, sizeof *a), *alone = room(CAPACITY * n, sizeof *a), *packed = room(CAPACITY * n, sizeof *a);
+    real *a = room(CAPACITY * k, sizeof *a), *alone = room(CAPACITY * n, sizeof *a),
+         *packed = room(CAPACITY * n, sizeof *a);
     ttn_mat_in b = ttn_in(weight, tb == TTN_T ? k : n);
 
     memcpy(a, sequence, (size_t)(LENGTH * k) * sizeof *a);
