@@ -101,11 +101,11 @@ typedef struct {
 } wgrad_pieces;
 
 /* 512 x 1,024 outputs a call: with 512 x 512 X or dY is packed more often than it must be, 5 to 10 % slower. Where that
- * makes few tasks (a small weight, few rows), half and a quarter of it: 3 and 10 % slower on one thread, but five tasks
- * keep two threads busy for only five sixths of the time. */
+ * makes few tasks (a small weight, few rows) 256 x 1,024: 3 % slower on one thread, but five tasks keep two threads busy
+ * for only five sixths of the time. 128 x 1,024 would be 10 to 20 % slower. */
 static wgrad_pieces cut_weight(int64_t lanes, int64_t o, int64_t i)
 {
-    enum { WIDTH = 1024, TASKS = 16, SMALLEST = 128 };
+    enum { WIDTH = 1024, TASKS = 8, SMALLEST = 256 };
     wgrad_pieces p = {.o = OUT_TILE, .i = WIDTH, .n_o = div_up(o, OUT_TILE), .n_i = div_up(i, WIDTH)};
     while (p.o > SMALLEST && lanes * p.n_o * p.n_i < TASKS) {
         p.o /= 2;
