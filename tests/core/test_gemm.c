@@ -2,6 +2,7 @@
 #include <omp.h>
 #include "core/fp.h"
 #include "tests/core/blas_world.h"
+#include "tests/core/neighbours.h"
 
 static const int thread_counts[] = {2, 3, 5, 8}; /* against 1; three is below the number of lanes and hides nothing */
 enum { N_COUNT = sizeof thread_counts / sizeof *thread_counts };
@@ -298,8 +299,6 @@ static uint64_t digest_of_everything(int n_thread)
     return d;
 }
 
-enum { DIGEST_THREADS = 3 };
-
 /* argv[0]: the number of threads. Prints the digest, the flavour and the kernel. */
 static int child_digest(int argc, char **argv)
 {
@@ -322,7 +321,7 @@ static void assert_same_digest(const char *threads, const char *setting, const c
     ttn_blas_info info;
     assert_ok(ttn_blas_start(1, &info, &err), &err);
     char wanted[128];
-    snprintf(wanted, sizeof wanted, "%016llx %s %s", (unsigned long long)digest_of_everything(DIGEST_THREADS),
+    snprintf(wanted, sizeof wanted, "%016llx %s %s", (unsigned long long)digest_of_everything(atoi(threads)),
              flavour ? flavour : info.flavour_name, info.kernel);
     ttn_child c = run_again("digest", threads, setting, setting2);
     assert_child_is_content(&c);
@@ -357,121 +356,12 @@ static void the_serial_flavour_gives_the_same_bits_to_one_thread(void **state)
 
 /* ---- neighbours ---- */
 
-/* What the product multiplies rows with: layers of 64 to 2,048, and heads of 16, 24 and 64. */
-static const struct {
-    int64_t n, k;
-    int forward, backward; /* x W^T; dy W */
-} layers[] = {
-    {512, 512, 1, 1}, {2048, 128, 1, 1}, {128, 2048, 1, 1}, {64, 64, 1, 1},  {128, 128, 1, 1},
-    {256, 256, 1, 1}, {320, 320, 1, 1},  {1280, 240, 1, 0}, {24, 320, 1, 1}, {33, 64, 1, 1},
-    {16, 24, 1, 1},   {24, 16, 1, 1},    {64, 24, 1, 1},    {272, 64, 1, 1}, {1, 64, 1, 1},
-};
-
-enum { LENGTH = 50, CAPACITY = 2 * TTN_ROW_TILE };
-
-/* a start at 0, others of every residue modulo what kernels unroll, one across the border of two tiles, one at the end of
- * the used rows, which are no multiple of anything */
-static const int64_t starts[] = {0, 60, 132, 204, 276, 348, 444, 516, 600, 684, 744, 816, 888};
-enum { N_START = sizeof starts / sizeof *starts, USED = 888 + LENGTH };
-
-static int rows_that_differ(ttn_trans tb, int64_t n, int64_t k)
-{
-    real *sequence = numbers(LENGTH * k, 1), *weight = numbers(n * k, 2);
-    real *a = room(CAPACITY * k, sizeof *a), *alone = room(CAPACITY * n, sizeof *a),
-         *packed = room(CAPACITY * n, sizeof *a);
-    ttn_mat_in b = ttn_in(weight, tb == TTN_T ? k : n);
-
-    memcpy(a, sequence, (size_t)(LENGTH * k) * sizeof *a);
-    ttn_gemm_rows(2, tb, CAPACITY, LENGTH, n, k, ttn_in(a, k), b, 0, ttn_out(alone, n));
-    fill(a, CAPACITY * k, 3);
-    for (int s = 0; s < N_START; s++)
-        memcpy(a + starts[s] * k, sequence, (size_t)(LENGTH * k) * sizeof *a);
-    ttn_gemm_rows(2, tb, CAPACITY, USED, n, k, ttn_in(a, k), b, 0, ttn_out(packed, n));
-
-    int differ = 0;
-    for (int s = 0; s < N_START; s++)
-        for (int64_t r = 0; r < LENGTH; r++)
-            differ += memcmp(alone + r * n, packed + (starts[s] + r) * n, (size_t)n * sizeof *a) != 0;
-    free(sequence);
-    free(weight);
-    free(a);
-    free(alone);
-    free(packed);
-    return differ;
-}
-
-static int layers_that_differ(void)
-{
-    int differ = 0;
-    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-        for (int t = 0; t < 2; t++) {
-            if (!(t ? layers[i].forward : layers[i].backward)) continue;
-            int rows = rows_that_differ(t ? TTN_T : TTN_N, layers[i].n, layers[i].k);
-            if (rows > 0)
-                print_error("%d columns, inner %d, N%s: %d of %d rows differ\n", (int)layers[i].n, (int)layers[i].k,
-                            t ? "T" : "N", rows, N_START * LENGTH);
-            differ += rows;
-        }
-    return differ;
-}
-
 static void a_sequence_has_the_same_bits_wherever_it_stands(void **state)
 {
     (void)state;
     for (int s = 0; s < N_START; s++)
         assert_int_equal(starts[s] % TTN_ROW_ALIGN, 0);
     assert_int_equal(layers_that_differ(), 0);
-}
-
-/* argv[0]: the kernel that should have been loaded. */
-static int child_neighbours(int argc, char **argv)
-{
-    (void)argc;
-    ttn_error err = {0};
-    ttn_blas_info info;
-    if (ttn_blas_start(2, &info, &err) != TTN_OK) {
-        printf("%s\n", err.text);
-        return 1;
-    }
-    printf("%s: row period %d (f32), %d (f64)\n", info.kernel, info.f32.row_period, info.f64.row_period);
-    return strcmp(info.kernel, argv[0]) != 0 || layers_that_differ() > 0;
-}
-
-static void check_kernel(const char *kernel)
-{
-    const char *setting = kernel_setting(kernel);
-    ttn_error err = {0};
-    ttn_blas_info info;
-    assert_ok(ttn_blas_start(2, &info, &err), &err);
-    if (strcmp(info.kernel, kernel) == 0) return; /* the test before has done it */
-    ttn_child c = run_again("neighbours", kernel, setting, NULL);
-    assert_child_is_content(&c);
-}
-
-static void the_same_on_the_kernel_prescott(void **state)
-{
-    (void)state;
-    check_kernel("Prescott");
-}
-static void the_same_on_the_kernel_haswell(void **state)
-{
-    (void)state;
-    check_kernel("Haswell");
-}
-static void the_same_on_the_kernel_zen(void **state)
-{
-    (void)state;
-    check_kernel("Zen");
-}
-static void the_same_on_the_kernel_skylakex(void **state)
-{
-    (void)state;
-    check_kernel("SkylakeX");
-}
-static void the_same_on_the_kernel_cooperlake(void **state)
-{
-    (void)state;
-    check_kernel("Cooperlake");
 }
 
 /* A batch that leaves tiles empty gives the gradient of the same batch in a plan without room to spare: tiles of zeros add
@@ -502,7 +392,6 @@ static void empty_tiles_do_not_reach_a_weight_gradient(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_child("digest", child_digest);
-    ttn_test_child("neighbours", child_neighbours);
     ttn_test_start(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_product_equals_plain_loops),
@@ -519,11 +408,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_openmp_flavour_gives_the_same_bits),
         cmocka_unit_test(the_serial_flavour_gives_the_same_bits_to_one_thread),
         cmocka_unit_test(a_sequence_has_the_same_bits_wherever_it_stands),
-        cmocka_unit_test(the_same_on_the_kernel_prescott),
-        cmocka_unit_test(the_same_on_the_kernel_haswell),
-        cmocka_unit_test(the_same_on_the_kernel_zen),
-        cmocka_unit_test(the_same_on_the_kernel_skylakex),
-        cmocka_unit_test(the_same_on_the_kernel_cooperlake),
         cmocka_unit_test(empty_tiles_do_not_reach_a_weight_gradient),
     };
     return ttn_test_run(tests);
