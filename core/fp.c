@@ -65,17 +65,22 @@ void ttn_fp_end(uint64_t saved)
     set_control((control() & ~zero_bits) | (saved & zero_bits));
 }
 
+/* The calling thread's word is set outside of the regions: libomp puts back, at the end of a region, what the calling
+ * thread had at its start (and gives it to the workers of every region, so that there the loops have nothing to do;
+ * libgomp does neither). */
 void ttn_fp_begin_threads(int n_thread, uint64_t *saved)
 {
-    /* A region may get fewer threads than it asked for; the words nobody owns must hold something. */
+    /* a region may get fewer threads than it asked for: the words nobody owns must hold something */
     for (int i = 0; i < n_thread; i++)
         saved[i] = control();
+    (void)ttn_fp_begin();
 #pragma omp parallel num_threads(n_thread)
-    saved[omp_get_thread_num()] = ttn_fp_begin();
+    if (omp_get_thread_num() > 0) saved[omp_get_thread_num()] = ttn_fp_begin();
 }
 
 void ttn_fp_end_threads(int n_thread, const uint64_t *saved)
 {
 #pragma omp parallel num_threads(n_thread)
-    ttn_fp_end(saved[omp_get_thread_num()]);
+    if (omp_get_thread_num() > 0) ttn_fp_end(saved[omp_get_thread_num()]);
+    ttn_fp_end(saved[0]);
 }
