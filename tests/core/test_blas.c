@@ -315,6 +315,10 @@ static int child_alone(int argc, char **argv)
 #pragma omp parallel reduction(+ : in_region)
     in_region++;
     assert_int_equal(in_region, 2);
+    free(a);
+    free(b);
+    free(wanted);
+    free(c);
     return 0;
 }
 
