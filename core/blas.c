@@ -11,7 +11,7 @@
 /* ---- which kernel ---- */
 
 /* Kernels of x86-64 that OpenBLAS 0.3.21 can load by name. Row periods: measured in calls of TTN_ROW_TILE rows
- * (tests/core/test_blas.c measures them again); 0 where nobody did. */
+ * (tests/core/test_gemm_kernels.c measures them again); 0 where nobody did. */
 static const struct kernel {
     const char *name;
     int uses_avx2; /* or all that a processor has for which OpenBLAS chooses it */
@@ -23,7 +23,7 @@ static const struct kernel {
     {.name = "Cooperlake", .uses_avx2 = 1, .row_period_f32 = 1, .row_period_f64 = 1},
     {.name = "SapphireRapids", .uses_avx2 = 1},
     {.name = "Excavator", .uses_avx2 = 1},
-    {.name = "Prescott"},
+    {.name = "Prescott", .row_period_f32 = 1, .row_period_f64 = 1},
     {.name = "Core2"},
     {.name = "Penryn"},
     {.name = "Dunnington"},

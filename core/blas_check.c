@@ -38,40 +38,45 @@ typedef struct {
     ttn_dtype type;
     int n_thread;
     double *a64, *b64; /* (MAX_IN) */
-    char *a, *b;       /* (MAX_IN) */
-    char *alone;       /* (N_SHAPE, MAX_OUT) */
-    char *at_once;     /* (n_thread, MAX_OUT) */
-    char *rows;        /* (TTN_ROW_TILE, DEEP) */
-    char *weight;      /* (DEEP, WIDE) or (WIDE, DEEP) */
-    char *out, *out2;  /* (TTN_ROW_TILE, WIDE) */
+    void *a, *b;       /* (MAX_IN) */
+    void *alone;       /* (N_SHAPE, MAX_OUT) */
+    void *at_once;     /* (n_thread, MAX_OUT) */
+    void *rows;        /* (TTN_ROW_TILE, DEEP) */
+    void *weight;      /* (DEEP, WIDE) or (WIDE, DEEP) */
+    void *out, *out2;  /* (TTN_ROW_TILE, WIDE) */
 } desk;
+
+/* m from element `at` on. */
+static void *from(ttn_dtype type, void *m, int64_t at)
+{
+    return (char *)m + (size_t)at * ttn_dtype_size(type);
+}
 
 static int desk_create(ttn_dtype type, int n_thread, desk *ret, void **ret_memory)
 {
-    char **part[] = {&ret->a, &ret->b, &ret->alone, &ret->at_once, &ret->rows, &ret->weight, &ret->out, &ret->out2};
-    const size_t n[] = {MAX_IN,
-                        MAX_IN,
-                        (size_t)N_SHAPE * MAX_OUT,
-                        (size_t)n_thread * MAX_OUT,
-                        TTN_ROW_TILE * DEEP,
-                        DEEP * WIDE,
-                        TTN_ROW_TILE * WIDE,
-                        TTN_ROW_TILE * WIDE};
-    size_t total = 0;
+    void **part[] = {&ret->a, &ret->b, &ret->alone, &ret->at_once, &ret->rows, &ret->weight, &ret->out, &ret->out2};
+    const int64_t n[] = {MAX_IN,
+                         MAX_IN,
+                         (int64_t)N_SHAPE * MAX_OUT,
+                         (int64_t)n_thread * MAX_OUT,
+                         (int64_t)TTN_ROW_TILE * DEEP,
+                         (int64_t)DEEP * WIDE,
+                         (int64_t)TTN_ROW_TILE * WIDE,
+                         (int64_t)TTN_ROW_TILE * WIDE};
+    int64_t total = 0;
     for (size_t i = 0; i < sizeof n / sizeof *n; i++)
         total += n[i];
-    const size_t in64 = (size_t)MAX_IN * sizeof(double);
-    char *memory = malloc(2 * in64 + total * ttn_dtype_size(type));
+    double *memory = malloc(2 * MAX_IN * sizeof *memory + (size_t)total * ttn_dtype_size(type));
     *ret_memory = memory;
     if (!memory) return 0;
-    ret->a64 = (double *)memory;
-    ret->b64 = ret->a64 + MAX_IN;
-    memory += 2 * in64;
     ret->type = type;
     ret->n_thread = n_thread;
+    ret->a64 = memory;
+    ret->b64 = memory + MAX_IN;
+    void *next = memory + 2 * (size_t)MAX_IN;
     for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
-        *part[i] = memory;
-        memory += n[i] * ttn_dtype_size(type);
+        *part[i] = next;
+        next = from(type, next, n[i]);
     }
     return 1;
 }
@@ -89,12 +94,12 @@ static double number(uint64_t seed, int64_t at)
     return (double)(int64_t)z * 0x1p-63;
 }
 
-static double get(ttn_dtype type, const char *m, int64_t at)
+static double get(ttn_dtype type, const void *m, int64_t at)
 {
     return type == TTN_F64 ? ((const double *)m)[at] : (double)((const float *)m)[at];
 }
 
-static void put(ttn_dtype type, char *m, int64_t at, double value)
+static void put(ttn_dtype type, void *m, int64_t at, double value)
 {
     if (type == TTN_F64)
         ((double *)m)[at] = value;
@@ -102,13 +107,13 @@ static void put(ttn_dtype type, char *m, int64_t at, double value)
         ((float *)m)[at] = (float)value;
 }
 
-static void fill(ttn_dtype type, char *m, int64_t n, uint64_t seed)
+static void fill(ttn_dtype type, void *m, int64_t n, uint64_t seed)
 {
     for (int64_t e = 0; e < n; e++)
         put(type, m, e, number(seed, e));
 }
 
-static void fill_nan(ttn_dtype type, char *m, int64_t n)
+static void fill_nan(ttn_dtype type, void *m, int64_t n)
 {
     for (int64_t e = 0; e < n; e++)
         put(type, m, e, (double)NAN);
@@ -116,7 +121,7 @@ static void fill_nan(ttn_dtype type, char *m, int64_t n)
 
 /* ---- are they right? ---- */
 
-static void multiply(const desk *w, const struct shape *s, char *c)
+static void multiply(const desk *w, const struct shape *s, void *c)
 {
     int64_t lda = s->ta == TTN_T ? s->m : s->k;
     int64_t ldb = s->tb == TTN_T ? s->k : s->n;
@@ -125,7 +130,7 @@ static void multiply(const desk *w, const struct shape *s, char *c)
 }
 
 /* op(M) (rows, cols) in double, as plain loops want it. */
-static void unfold(ttn_dtype type, const char *m, ttn_trans t, int64_t rows, int64_t cols, double *ret)
+static void unfold(ttn_dtype type, const void *m, ttn_trans t, int64_t rows, int64_t cols, double *ret)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t c = 0; c < cols; c++)
@@ -145,7 +150,7 @@ static void plain_row(int64_t n, int64_t k, const double *a, const double *b, do
 }
 
 /* The largest |c - plain loops| / sum |a b| over one product; infinite when a number is NaN. */
-static double error_of(const desk *w, const struct shape *s, const char *c)
+static double error_of(const desk *w, const struct shape *s, const void *c)
 {
     double sum[MAX_COLS], size[MAX_COLS];
     double worst = 0;
@@ -174,7 +179,7 @@ static ttn_status check_products(const desk *w, const char *kernel, double *ret_
     *ret_worst = 0;
     for (int i = 0; i < N_SHAPE; i++) {
         const struct shape *s = &shapes[i];
-        char *c = w->alone + (size_t)i * MAX_OUT * ttn_dtype_size(w->type);
+        void *c = from(w->type, w->alone, (int64_t)i * MAX_OUT);
         fill_nan(w->type, c, s->m * s->n);
         multiply(w, s, c);
         double error = error_of(w, s, c);
@@ -200,10 +205,10 @@ static ttn_status check_threads(const desk *w, const char *kernel, ttn_error *er
     for (int t = 0; t < w->n_thread; t++)
         for (int i = 0; i < N_SHAPE; i++) {
             int at = (i + t) % N_SHAPE; /* different shapes meet */
-            char *c = w->at_once + (size_t)t * MAX_OUT * size;
+            void *c = from(w->type, w->at_once, (int64_t)t * MAX_OUT);
             multiply(w, &shapes[at], c);
-            differ +=
-                memcmp(c, w->alone + (size_t)at * MAX_OUT * size, (size_t)(shapes[at].m * shapes[at].n) * size) != 0;
+            differ += memcmp(c, from(w->type, w->alone, (int64_t)at * MAX_OUT),
+                             (size_t)(shapes[at].m * shapes[at].n) * size) != 0;
         }
     if (differ == 0) return TTN_OK;
     return TTN_FAIL(err, TTN_ENUMERIC,
@@ -214,22 +219,23 @@ static ttn_status check_threads(const desk *w, const char *kernel, ttn_error *er
 
 /* ---- does a row keep its bits? ---- */
 
-static void multiply_tile(const desk *w, ttn_trans tb, int64_t n, char *out)
+static void multiply_tile(const desk *w, ttn_trans tb, int64_t n, void *out)
 {
     ttn_gemm(TTN_N, tb, TTN_ROW_TILE, n, DEEP, 1, ttn_in_of(w->type, w->rows, DEEP),
              ttn_in_of(w->type, w->weight, tb == TTN_T ? DEEP : n), 0, ttn_out_of(w->type, out, n));
 }
 
-static int has_period(const char *out, size_t row_bytes, int period)
+static int has_period(const void *out, size_t row_bytes, int period)
 {
-    return memcmp(out, out + (size_t)period * row_bytes, (size_t)(TTN_ROW_TILE - period) * row_bytes) == 0;
+    return memcmp(out, (const char *)out + (size_t)period * row_bytes, (size_t)(TTN_ROW_TILE - period) * row_bytes) ==
+           0;
 }
 
 /* All rows of A equal: how far apart are rows of C that are? */
 static int row_period(const desk *w, ttn_trans tb, int64_t n)
 {
     for (int64_t r = 0; r < TTN_ROW_TILE; r++)
-        fill(w->type, w->rows + (size_t)(r * DEEP) * ttn_dtype_size(w->type), DEEP, 3);
+        fill(w->type, from(w->type, w->rows, r * DEEP), DEEP, 3);
     multiply_tile(w, tb, n, w->out);
     int period = 1;
     while (period < TTN_ROW_TILE && !has_period(w->out, (size_t)n * ttn_dtype_size(w->type), period))
@@ -240,14 +246,13 @@ static int row_period(const desk *w, ttn_trans tb, int64_t n)
 /* The same rows at the same place of two tiles, all others different. */
 static int keeps_rows(const desk *w, ttn_trans tb, int64_t n)
 {
-    const size_t size = ttn_dtype_size(w->type);
     fill(w->type, w->rows, TTN_ROW_TILE * DEEP, 4);
     multiply_tile(w, tb, n, w->out);
     fill(w->type, w->rows, SAME * DEEP, 5);
-    fill(w->type, w->rows + (SAME + N_SAME) * DEEP * size, (TTN_ROW_TILE - SAME - N_SAME) * DEEP, 6);
+    fill(w->type, from(w->type, w->rows, (SAME + N_SAME) * DEEP), (TTN_ROW_TILE - SAME - N_SAME) * DEEP, 6);
     multiply_tile(w, tb, n, w->out2);
-    size_t from = (size_t)(SAME * n) * size;
-    return memcmp(w->out + from, w->out2 + from, (size_t)(N_SAME * n) * size) == 0;
+    return memcmp(from(w->type, w->out, SAME * n), from(w->type, w->out2, SAME * n),
+                  (size_t)(N_SAME * n) * ttn_dtype_size(w->type)) == 0;
 }
 
 static int common_multiple(int a, int b)

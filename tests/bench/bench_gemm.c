@@ -73,8 +73,7 @@ static void compare(int n_thread, int64_t n, int64_t k, double goal)
         {.name = "ttn_gemm_wgrad", .run = our_wgrad, .arg = &forward, .work = work_done, .unit = "GF/s", .goal = goal},
     };
     char what[96];
-    snprintf(what, sizeof what, "%d rows, %dx%d, %d thread%s", ROWS, (int)n, (int)k, n_thread,
-             n_thread > 1 ? "s" : "");
+    snprintf(what, sizeof what, "%d rows, %dx%d, %d thread%s", ROWS, (int)n, (int)k, n_thread, n_thread > 1 ? "s" : "");
     bench_compare(what, rows, 2);
     if (goal > 0) bench_compare(what, back, 2);
     bench_compare(what, sums, 2);

@@ -6,14 +6,19 @@
 
 enum { ROOM = 40 * 40 };
 
-/* Storage of one type with some numbers; type is not always the build's. */
+/* Storage of one type, which is not always the build's. */
+static void put(ttn_dtype type, void *x, int at, double value)
+{
+    if (type == TTN_F64)
+        ((double *)x)[at] = value;
+    else
+        ((float *)x)[at] = (float)value;
+}
+
 static void fill_typed(ttn_dtype type, void *x, uint64_t seed)
 {
     for (int e = 0; e < ROOM; e++)
-        if (type == TTN_F64)
-            ((double *)x)[e] = number(seed, e);
-        else
-            ((float *)x)[e] = (float)number(seed, e);
+        put(type, x, e, number(seed, e));
 }
 
 static void check_product(ttn_dtype type, ttn_trans ta, ttn_trans tb, int64_t m, int64_t n, int64_t k, double alpha,
@@ -29,12 +34,7 @@ static void check_product(ttn_dtype type, ttn_trans ta, ttn_trans tb, int64_t m,
     const int64_t ldc = n + 3;
     if (beta == 0) /* not read */
         for (int e = 0; e < ROOM; e++)
-            if (e % ldc < n && e / ldc < m) {
-                if (stored == TTN_F64)
-                    c[e] = NAN;
-                else
-                    ((float *)c)[e] = NAN;
-            }
+            if (e % ldc < n && e / ldc < m) put(stored, c, e, (double)NAN);
     ttn_gemm(ta, tb, m, n, k, alpha, ma, mb, beta, ttn_out_of(type, c, ldc));
     assert_at_most(error_of(ta, tb, m, n, k, alpha, ma, mb, beta, ttn_in_of(type, c0, ldc), ttn_in_of(type, c, ldc)), 1,
                    "error of a product, in units of its bound");

@@ -1,9 +1,11 @@
 /* The self-check at start-up, with a BLAS that has faults: this program brings its own cblas_sgemm and cblas_dgemm, which
  * the linker prefers to the library's. They pass calls on and then spoil what a test asks them to. */
 #include <dlfcn.h>
-#include <pthread.h>
+#include <errno.h>
 #include <stdatomic.h>
+#include <time.h>
 #include "tests/core/blas_world.h"
+#include "tests/harness/shim.h"
 
 typedef enum {
     NO_FAULT,
@@ -208,6 +210,16 @@ static void a_row_that_follows_its_place_is_found(void **state)
     }
 }
 
+static void no_memory_is_a_status(void **state)
+{
+    (void)state;
+    ttn_error err = {0};
+    shim_arm(SHIM_ALLOC, 1, SHIM_FAIL, ENOMEM, 1);
+    ttn_status status = ttn_blas_start(2, NULL, &err);
+    shim_disarm();
+    assert_fails(status, TTN_ENOMEM, &err, "no memory for the self-check");
+}
+
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
@@ -219,6 +231,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(calls_that_disturb_each_other_are_found),
         cmocka_unit_test(a_row_that_follows_its_neighbours_is_found),
         cmocka_unit_test(a_row_that_follows_its_place_is_found),
+        cmocka_unit_test(no_memory_is_a_status),
     };
     return ttn_test_run(tests);
 }
