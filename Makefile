@@ -34,7 +34,7 @@ endif
 # (8 to 10 times slower); the third forbids fusing a*b+c behind our back (core/real.h). Never -ffast-math.
 FLOAT    := -fno-math-errno -fno-trapping-math -ffp-contract=off
 WARN     := -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes \
-            -Wpointer-arith -Wvla -Wno-unknown-pragmas $(if $(WERROR),-Werror)
+            -Wpointer-arith -Wvla -Wno-unknown-pragmas $(if $(SAN),-Wno-pass-failed) $(if $(WERROR),-Werror)
 OPTIMISE := $(if $(SAN),-O1,-O3) -g
 SANITIZE := $(if $(SAN),-fsanitize=address$(comma)undefined -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(FUZZING),-fsanitize=fuzzer-no-link)
