@@ -1,6 +1,7 @@
 /* titin: protein language models on sequences as long as proteins get.
  *
- * The library's one public header. What is not reachable from here is private.
+ * The library's one public header: what is not reachable from here is private. `make install` puts the headers named below
+ * in their places, so that what is installed is one file.
  */
 #ifndef TITIN_H
 #define TITIN_H
@@ -8,6 +9,7 @@
 #define TTN_VERSION "0.1.0"
 
 #include "core/log.h"
+#include "core/start.h"
 #include "core/status.h"
 #include "core/tensor.h"
 

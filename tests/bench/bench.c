@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <math.h>
+#include <omp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,6 +173,18 @@ void bench_start(int argc, char **argv, const char *name)
     json = fopen(path, "w");
     if (!json) die(path);
     printf("%s\n", name);
+
+    ttn_blas_info blas;
+    ttn_error err = {0};
+    if (ttn_blas_start(omp_get_max_threads(), &blas, &err) != TTN_OK) {
+        fprintf(stderr, "bench: %s\n", err.text);
+        exit(ttn_status_exit(err.status));
+    }
+    if (blas.warning[0]) {
+        fprintf(stderr, "bench: no ratio means anything here: %s\n", blas.warning);
+        exit(TTN_EXIT_RESOURCE);
+    }
+    bench_note("%s, kernel %s, %s", blas.flavour_name, blas.kernel, TTN_REAL_NAME);
 }
 
 void bench_compare(const char *what, const bench_row *row, int n_row)

@@ -34,6 +34,8 @@ typedef struct {
     double goal;      /* wanted: ratio to row 0 >= goal; 0: none. A miss is marked and counted */
 } bench_row;
 
+/* Starts the BLAS too (core/blas.h: once in a process, so a benchmark does not). Refuses to run, with exit code 6, when it
+ * does not start or runs on a kernel below the processor. */
 void bench_start(int argc, char **argv, const char *name);
 void bench_compare(const char *what, const bench_row *row, int n_row);
 

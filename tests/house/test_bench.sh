@@ -1,7 +1,7 @@
 #!/bin/bash
 # The bench harness measures what it says and reports a goal that was missed.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 8
+plan 9
 
 # The clock is played, so that a busy machine changes nothing: a run takes as long as it says, but one in five is held
 # up by ten times its time.
@@ -58,4 +58,11 @@ same 'one line of JSON a row' "$lines" 6
 output=$(GOAL=50 "$program" time)
 same 'a goal that is missed is one' "$? $(grep -c MISSED <<< "$output") $(tail -n 1 <<< "$output")" \
     '1 1 spin: 1 compared, 1 below its goal'
+output=$(GOAL=0 OPENBLAS_CORETYPE=Prescott "$program" time 2>&1)
+code=$?
+if grep -q avx2 /proc/cpuinfo; then
+    same 'a kernel below the processor: it refuses to run' "$code $(grep -c 'no ratio means anything' <<< "$output")" '6 1'
+else
+    skip 'a kernel below the processor: it refuses to run' 'this processor has none above Prescott'
+fi
 finish

@@ -72,7 +72,7 @@ if grep -q avx2 /proc/cpuinfo || [ "$(uname -m)" != x86_64 ]; then
     use 'C, static' "$CC" -std=c11 "$work/program.c" "${cflags[@]}" "${static[@]}"
     use 'C++, shared' "$cxx" -std=c++11 "$work/program.cpp" "${cflags[@]}" "${libs[@]}"
     use 'C++, static' "$cxx" -std=c++11 "$work/program.cpp" "${cflags[@]}" "${static[@]}"
-    same 'the installed program runs' "$("$prefix/bin/titin" --version)" "titin $(make -s print-VERSION)"
+    same 'the installed program runs' "$("$prefix/bin/titin" --version | head -n 1)" "titin $(make -s print-VERSION)"
 else
     for name in 'C, shared' 'soname' 'C, static' 'C++, shared' 'C++, static' 'the installed program runs'; do
         skip "$name" 'this processor has no AVX2, the installed build needs it'

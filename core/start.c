@@ -1,0 +1,17 @@
+#include "core/blas.h"
+#include "core/cpu.h"
+#include "core/start.h"
+#include "core/titin.h"
+
+ttn_status ttn_start(int n_thread, ttn_error *err)
+{
+    if (n_thread < 1) return TTN_FAIL(err, TTN_EINVAL, "start with %d threads: at least 1 is needed", n_thread);
+    ttn_status status = ttn_cpu_check(err);
+    if (status == TTN_OK) status = ttn_blas_start(n_thread, NULL, err);
+    return status;
+}
+
+const char *ttn_version(void)
+{
+    return TTN_VERSION;
+}
