@@ -50,7 +50,7 @@ LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 # ---- sources ----
 
 # Without CUDA, core/device_nocuda.c supplies the same symbols and says so.
-SOURCES  := $(filter-out core/device_cuda.c,$(wildcard core/*.c))
+SOURCES  := $(filter-out core/device_cuda.c,$(wildcard core/*.c autograd/*.c autograd/ops/*.c))
 PROGRAM  := $(wildcard train/cli/*.c)
 # Run before, or to find out, what the processor can do.
 BASELINE := core/cpu.c core/status.c train/cli/main.c
@@ -75,6 +75,9 @@ SHIMMED := malloc calloc realloc aligned_alloc posix_memalign mmap mprotect writ
            mkdir unlink rmdir ftruncate posix_fallocate
 WRAP    := $(SHIMMED:%=-Wl,--wrap=%)
 
+# Commands are named, not shown; V=1 shows them.
+say = $(if $(V),,@printf '  %-6s %s\n' $(1) $@; )
+
 # ---- default: library and program ----
 
 # The list of sources, written when it changes: a library without the source that was removed is made anew.
@@ -84,18 +87,18 @@ all: $(BUILD)/libtitin.a $(BUILD)/libtitin.so $(BUILD)/titin $(BUILD)/titin.h
 
 $(BUILD)/libtitin.a: $(OBJECTS) $(CONTENTS)
 	@rm -f $@
-	$(AR) rcs $@ $(OBJECTS)
+	$(call say,AR)$(AR) qcs $@ $(OBJECTS)
 
 SO := libtitin.so.$(VERSION)
 $(BUILD)/$(SO): $(OBJECTS) $(CONTENTS)
-	$(CC) -shared -Wl,-soname,libtitin.so.$(SOVERSION) $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS_ALL) -o $@ $(OBJECTS) $(LIBS)
+	$(call say,LINK)$(CC) -shared -Wl,-soname,libtitin.so.$(SOVERSION) $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS_ALL) -o $@ $(OBJECTS) $(LIBS)
 $(BUILD)/libtitin.so.$(SOVERSION): $(BUILD)/$(SO)
 	@ln -sf $(SO) $@
 $(BUILD)/libtitin.so: $(BUILD)/libtitin.so.$(SOVERSION)
 	@ln -sf libtitin.so.$(SOVERSION) $@
 
 $(BUILD)/titin: $(PROGRAM_OBJECTS) $(BUILD)/libtitin.a
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+	$(call say,LINK)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
 
 # The flags and the compiler are a prerequisite: another set of them, or a build folder carried to another
 # processor, builds again. The second line stands for what ARCH=native means here.
@@ -117,7 +120,7 @@ endif
 $(BASELINE:%.c=$(OBJ)/%.o): ARCH_FLAG := $(BASE_ARCH_FLAG)
 $(OBJ)/%.o: %.c $(STAMP)
 	@mkdir -p $(@D)
-	$(CC) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # ---- set-up ----
 
@@ -147,12 +150,25 @@ test-programs: all $(TEST_PROGRAMS)
 
 $(BUILD)/tests/%: $(OBJ)/tests/%.o $(HARNESS_OBJECTS) $(BUILD)/libtitin.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
+	$(call say,LINK)$(CC) $(LDFLAGS_ALL) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
+
+# In f32 the test of the ops also computes in double: the f64 library with its symbols renamed is linked into it.
+ifeq ($(REAL),f32)
+DOUBLE_LIB := $(call build_of,f64)/libtitin.a
+$(DOUBLE_LIB): FORCE
+	@$(MAKE) -q REAL=f64 $@ || $(MAKE) --no-print-directory REAL=f64 $@
+$(BUILD)/tests/double.o: $(DOUBLE_LIB)
+	@mkdir -p $(@D)
+	$(LD) -r --whole-archive -o $@.all $<
+	@nm --defined-only -g $@.all | awk '$$3 ~ /^(__odr_asan\.)?ttn_/ {print $$3, "f64_" $$3}' > $@.names
+	objcopy --redefine-syms=$@.names $@.all $@
+$(BUILD)/tests/autograd/test_ops: $(BUILD)/tests/double.o
+endif
 
 # The runner has no variant: it only starts programs and counts.
 $(RUN): tests/harness/run.c
 	@mkdir -p $(@D)
-	$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -o $@ $<
+	$(call say,LINK)$(CC) -std=c11 -D_GNU_SOURCE -O1 -g $(WARN) -o $@ $<
 
 # One thing broken on purpose at a time; a test must notice. F=NAME: only that one.
 F :=
@@ -168,9 +184,9 @@ bench: setup
 
 bench-programs: all $(BENCH_PROGRAMS)
 
-$(BUILD)/bench/%: $(OBJ)/tests/bench/bench_%.o $(OBJ)/tests/bench/bench.o $(OBJ)/train/cli/reexec.o $(BUILD)/libtitin.a
+$(BUILD)/bench/%: $(OBJ)/tests/bench/bench_%.o $(OBJ)/tests/bench/bench.o $(OBJ)/tests/harness/model.o $(OBJ)/train/cli/reexec.o $(BUILD)/libtitin.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) -lxxhash
+	$(call say,LINK)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) -lxxhash
 
 # ---- fuzzing: clang's libFuzzer with both sanitizers ----
 
@@ -184,15 +200,15 @@ fuzz-programs: $(FUZZ_PROGRAMS)
 
 $(BUILD)/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(BUILD)/libtitin.a
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+	$(call say,LINK)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 # ---- format, lint ----
 
-C_FILES = $(wildcard core/*.[ch] train/*/*.[ch] tests/*/*.[ch])
+C_FILES = $(wildcard core/*.[ch] autograd/*.[ch] autograd/ops/*.[ch] train/*/*.[ch] tests/*/*.[ch])
 format:
 	clang-format -i $(C_FILES)
 
-lint:
+lint: $(BUILD)/titin.h
 	@.ci/lint $(C_FILES)
 
 # ---- install ----
@@ -253,7 +269,7 @@ help:
 #: make install [PREFIX= DESTDIR=], make uninstall
 #: make clean, make help
 #:
-#: variables: CC=gcc|clang  REAL=f32|f64  ARCH=native|x86-64-v3|...  SAN=1  WERROR=1  CFLAGS=  LDFLAGS=
+#: variables: CC=gcc|clang  REAL=f32|f64  ARCH=native|x86-64-v3|...  SAN=1  WERROR=1  V=1 (show commands)  CFLAGS=  LDFLAGS=
 
 FORCE:
 PHONY := all setup test test-long test-programs faults bench bench-programs fuzz fuzz-programs format lint install \
