@@ -12,5 +12,11 @@
 #include "core/start.h"
 #include "core/status.h"
 #include "core/tensor.h"
+#include "autograd/cache.h"
+#include "autograd/feed.h"
+#include "autograd/graph.h"
+#include "autograd/ops.h"
+#include "autograd/plan.h"
+#include "autograd/weights.h"
 
 #endif

@@ -1,0 +1,64 @@
+#include <string.h>
+#include "autograd/kernel.h"
+
+int64_t ttn_row_width(const ttn_desc *d)
+{
+    int64_t width = 1;
+    for (int i = 1; i < d->ndim; i++)
+        width *= d->dim[i];
+    return width;
+}
+
+void ttn_zero_rest(const ttn_call *c, const ttn_desc *d, void *x)
+{
+    const int64_t width = ttn_row_width(d);
+    const int64_t used = ttn_used(c->feed, d);
+    const int64_t capacity = d->ndim > 0 ? d->dim[0] : 1;
+    if (used == capacity) return;
+    const size_t row_bytes = (size_t)width * ttn_dtype_size(d->type);
+#pragma omp parallel for num_threads(c->on->n_thread)
+    for (int64_t r = used; r < capacity; r++)
+        memset((char *)x + (size_t)r * row_bytes, 0, row_bytes);
+}
+
+ttn_status ttn_want_real(const ttn_sig *s, int i, const char *op, const char *name, ttn_error *err)
+{
+    const ttn_desc *d = &s->in[i];
+    if (d->ndim >= 0 && ttn_dtype_stored(d->type) == ttn_dtype_stored(TTN_REAL)) return TTN_OK;
+    char text[TTN_DESC_TEXT];
+    return TTN_FAIL(err, TTN_EINVAL, "%s: %s is %s, expected %s numbers", op, name, ttn_desc_print(d, text),
+                    ttn_dtype_name(TTN_REAL));
+}
+
+ttn_status ttn_want_shape(const ttn_sig *s, int i, const char *op, const char *name, const char *letters,
+                          ttn_error *err)
+{
+    ttn_status status = ttn_want_real(s, i, op, name, err);
+    if (status != TTN_OK) return status;
+    int wanted = letters[1] != ')';
+    for (const char *c = letters; *c; c++)
+        wanted += *c == ',';
+    const ttn_desc *d = &s->in[i];
+    if (d->ndim == wanted) return TTN_OK;
+    char text[TTN_DESC_TEXT];
+    return TTN_FAIL(err, TTN_EINVAL, "%s: %s is %s, which has %d dimensions; expected %d, %s", op, name,
+                    ttn_desc_print(d, text), d->ndim, wanted, letters);
+}
+
+enum { LANE_ROWS = 256, MOST_LANES = 64 };
+
+int ttn_row_lanes(int64_t capacity)
+{
+    int64_t lanes = (capacity + LANE_ROWS - 1) / LANE_ROWS;
+    if (lanes < 1) return 1;
+    return lanes < MOST_LANES ? (int)lanes : MOST_LANES;
+}
+
+void ttn_row_lane(int64_t capacity, int64_t used, int lane, int64_t *ret_first, int64_t *ret_end)
+{
+    const int lanes = ttn_row_lanes(capacity);
+    const int64_t first = capacity * lane / lanes;
+    const int64_t end = capacity * (lane + 1) / lanes;
+    *ret_first = first < used ? first : used;
+    *ret_end = end < used ? end : used;
+}

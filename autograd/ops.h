@@ -1,0 +1,35 @@
+/* Builders of the ops: each records one node and returns its output (TTN_FAILED after a failure). `name` is the node's, in
+ * the current scope; NULL lets the graph choose. The maths stands on top of autograd/ops/NAME.c. */
+#ifndef TTN_OPS_H
+#define TTN_OPS_H
+
+#include "autograd/graph.h"
+
+TTN_API_BEGIN
+
+/* a + b, the same shape. */
+int ttn_add(ttn_graph *g, const char *name, int a, int b);
+
+typedef enum { TTN_GELU_ERF, TTN_GELU_TANH } ttn_gelu_form;
+
+/* x Phi(x): exact, or the tanh fit that some published models use. */
+int ttn_gelu(ttn_graph *g, const char *name, int x, ttn_gelu_form form);
+
+/* Over the last axis of x (N, C); gain (C), bias (C) or TTN_NONE. */
+int ttn_layernorm(ttn_graph *g, const char *name, int x, int gain, int bias, double eps);
+
+/* x W^T + b: x (N, I), weight (O, I), bias (O) or TTN_NONE. */
+int ttn_linear(ttn_graph *g, const char *name, int x, int weight, int bias);
+
+/* The sum of (x - target)^2, a scalar: over the rows of sequences (every used row in a run without sequences, and on other
+ * axes). Its statistics are the sum and how many elements are in it, in double. */
+int ttn_mse(ttn_graph *g, const char *name, int x, int target);
+
+/* factor x. */
+int ttn_scale(ttn_graph *g, const char *name, int x, double factor);
+
+/* Rows of x (N, C) by index (R), i64, -1: a row of zeros. (R, C). */
+int ttn_select(ttn_graph *g, const char *name, int x, int index);
+
+TTN_API_END
+#endif

@@ -1,0 +1,151 @@
+/* A plan from the inside: what scheduling makes, packing places and running walks.
+ *
+ *   schedule.c   which nodes run, in which order, which buffer each step reads and writes, who shares a buffer
+ *   pack.c       lives to offsets
+ *   choose.c     which nodes are made again to fit a budget
+ *   plan.c       create, report
+ *   run.c        attach, bind, run, read
+ */
+#ifndef TTN_PLAN_IMPL_H
+#define TTN_PLAN_IMPL_H
+
+#include "autograd/graph_impl.h"
+#include "autograd/plan.h"
+#include "core/device.h"
+
+/* ---- buffers ---- */
+
+typedef enum { BUFFER_INPUT, BUFFER_VALUE, BUFFER_AUX, BUFFER_GRADIENT, BUFFER_WORK } buffer_kind;
+
+/* A buffer is alive from step `first` to step `last`. Two buffers that share memory (an output written over an input) are
+ * one: `shares` names the one that holds the offset and both lives. */
+typedef struct {
+    buffer_kind kind;
+    int owner; /* a value (input, value, gradient) or a node (aux, work) */
+    int life;  /* 0: as first computed; 1: as made again */
+    size_t bytes;
+    int first, last;
+    int shares; /* itself, or another buffer */
+    size_t offset;
+} buffer;
+
+/* Where a step finds a pointer: a buffer's number, a leaf in the weights, or nowhere. */
+enum { PLACE_NONE = -1 };
+#define PLACE_OF_LEAF(v)     (-2 - (v))
+#define PLACE_IS_LEAF(place) ((place) <= -2)
+#define LEAF_OF_PLACE(place) (-2 - (place))
+
+/* ---- steps ---- */
+
+/* A step owns all that was decided when it was scheduled, the life of what it reads above all: nothing is looked up when
+ * memory is bound. */
+typedef struct {
+    ttn_step_kind kind;
+    int node;
+    int in[TTN_MAX_IN], out[TTN_MAX_OUT], aux[TTN_MAX_AUX];
+    int dout[TTN_MAX_OUT], din[TTN_MAX_IN];
+    int work;
+    uint32_t first_writer;    /* backward, bit i: no earlier step wrote that gradient */
+    int final_first, n_final; /* parameters whose gradients are final after this step: a range of schedule.final */
+} step;
+
+/* What recomputation was chosen, one flag a node. */
+typedef struct {
+    char *drop; /* outputs and aux are not kept for backward; forward runs again */
+    char *lean; /* spare aux are left out */
+} choice;
+
+/* ---- a schedule: what planning makes again and again until it fits ---- */
+
+typedef struct {
+    step *step;
+    int n_step;
+    int first_backward; /* n_step: none */
+    buffer *buffer;
+    int n_buffer;
+    int *value_buffer[2]; /* [life][value]: PLACE_NONE: it has no such life */
+    int *gradient_buffer; /* [value] */
+    int *aux_buffer[2];   /* [life][node * TTN_MAX_AUX + j] */
+    int *final;           /* parameters in the order in which their gradients become final */
+    int n_final;
+    char *mark;       /* [node] scratch, all 0 between uses */
+    int *last_writer; /* [value] scratch: the last step that wrote its gradient */
+    size_t *alive;    /* [step] bytes */
+    size_t peak, sum;
+    int peak_step;
+    size_t bytes; /* packed */
+} schedule;
+
+/* What does not change while schedules are tried. */
+typedef struct {
+    const ttn_graph *g;
+    ttn_plan_options options; /* with arrays of its own */
+    char *needed;             /* [node] something asked for needs its forward */
+    char *leads;              /* [value] a gradient comes back to it from a loss */
+    char *trains;             /* [node] has a backward step */
+    char *kept;               /* [value] readable after a run */
+    char *inside; /* [node] stands in a marked block and nothing outside the block reads it: may be dropped */
+    char *tapped; /* [node] */
+} request;
+
+/* ---- the plan ---- */
+
+struct ttn_plan {
+    request want;
+    choice choice;
+    schedule s;
+    ttn_device *device;
+    ttn_device *own_device;
+    ttn_memory *memory;
+    ttn_memory *own_memory;
+    void *base;     /* that the calls are bound to; NULL: not bound */
+    ttn_call *call; /* [step] */
+    ttn_weights *weights;
+    int *weight_of;          /* [value] its number in the weights, -1 */
+    const void **bound;      /* [value] an input's data on the host */
+    ttn_memory *stat_memory; /* on the device */
+    double *stat;            /* the host's copy */
+    int *stat_first;         /* [node] where its statistics begin */
+    int n_stat;
+    uint64_t *fp_saved; /* [thread] control words of the caller during a run */
+    int trap;
+    double (*now)(void *ctx);
+    void *now_ctx;
+    ttn_plan_report report;
+    ttn_plan_step *report_step;
+};
+
+/* ---- schedule.c ---- */
+
+/* Reachability: fills everything in want but g and options. TTN_ENOMEM. */
+ttn_status ttn_request_fill(request *want, ttn_error *err);
+void ttn_request_free(request *want);
+
+/* Room for any schedule of this graph. */
+ttn_status ttn_schedule_create(const request *want, schedule *s, ttn_error *err);
+void ttn_schedule_free(schedule *s);
+
+/* Steps, lives, sharing, bytes alive. No packing. */
+void ttn_schedule_make(const request *want, const choice *c, schedule *s);
+
+/* The cost of one pass of a node, with or without its spare aux. */
+ttn_cost ttn_node_cost(const ttn_node *n, ttn_pass pass, int lean);
+
+static inline int ttn_root_buffer(const schedule *s, int b)
+{
+    while (s->buffer[b].shares != b)
+        b = s->buffer[b].shares;
+    return b;
+}
+
+/* ---- pack.c ---- */
+
+/* Offsets for all buffers; s->bytes. TTN_ENOMEM. */
+ttn_status ttn_schedule_pack(schedule *s, ttn_error *err);
+
+/* ---- choose.c ---- */
+
+/* Fill c so that the packed schedule fits the budget, and leave that schedule in s. */
+ttn_status ttn_choose(const request *want, choice *c, schedule *s, ttn_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+#include <string.h>
+#include "autograd/op.h"
+
+const ttn_op *const ttn_ops[] = {
+#define TTN_OP(name) &ttn_op_##name,
+#include "autograd/ops.def"
+#undef TTN_OP
+    NULL,
+};
+
+const ttn_op *ttn_op_find(const char *name)
+{
+    for (int i = 0; ttn_ops[i]; i++)
+        if (strcmp(ttn_ops[i]->name, name) == 0) return ttn_ops[i];
+    return NULL;
+}
+
+ttn_reads ttn_op_reads(const ttn_op *op, uint32_t wanted)
+{
+    ttn_reads all = {0};
+    for (int i = 0; i < op->n_in; i++) {
+        if (!(wanted & TTN_BIT(i))) continue;
+        all.in |= op->reads[i].in;
+        all.out |= op->reads[i].out;
+        all.aux |= op->reads[i].aux;
+    }
+    return all;
+}
