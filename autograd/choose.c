@@ -1,13 +1,13 @@
 /* Which nodes are made again, so that a plan fits a budget.
  *
  * Budget 0: exactly the marked blocks, the trade that is known beforehand. Otherwise: keep everything; while the packed
- * plan exceeds the budget, drop among what is alive at the peak only because backward will read it the node (or the spare
- * aux) that frees the most bytes for the time it takes to make them again, and plan again. What turns out not to have been
- * necessary is kept after all.
+ * plan exceeds the budget, drop among what is held at the peak the nodes (and spare aux) that free the most bytes for the
+ * time it takes to make them again, as many as the excess asks for, and plan again. What turns out not to have been necessary
+ * is kept after all.
  *
  * T. Chen et al.: Training deep nets with sublinear memory cost (arXiv 1604.06174), with a cost and a budget.
  */
-#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include "autograd/plan_impl.h"
 #include "core/memory.h"
@@ -19,7 +19,8 @@ typedef enum { DROP, LEAN } trade_kind;
 
 typedef struct {
     trade_kind kind;
-    int node; /* TTN_NO_NODE: there is none */
+    int node;
+    size_t bytes;
     double bytes_per_flop;
 } trade;
 
@@ -56,14 +57,6 @@ static size_t spare_held(const request *want, const schedule *s, int k, int at)
     return bytes;
 }
 
-static void consider(trade *best, trade_kind kind, int node, size_t bytes, double time)
-{
-    if (bytes == 0) return;
-    double bytes_per_flop = (double)bytes / (time > 1 ? time : 1);
-    if (bytes_per_flop > best->bytes_per_flop)
-        *best = (trade){.kind = kind, .node = node, .bytes_per_flop = bytes_per_flop};
-}
-
 static int may_drop(const request *want, const choice *c, int k)
 {
     return want->needed[k] && want->inside[k] && !c->drop[k];
@@ -79,18 +72,51 @@ static double lean_time(const ttn_node *n)
     return time_of(ttn_node_cost(n, TTN_BACKWARD, 1)) - time_of(ttn_node_cost(n, TTN_BACKWARD, 0));
 }
 
-/* What to give up next, seen from the peak. */
-static trade best_trade(const request *want, const choice *c, const schedule *s)
+static int by_bytes_per_flop(const void *a, const void *b)
 {
-    trade best = {.node = TTN_NO_NODE};
+    const trade *x = a;
+    const trade *y = b;
+    if (x->bytes_per_flop != y->bytes_per_flop) return x->bytes_per_flop < y->bytes_per_flop ? 1 : -1;
+    return x->node < y->node ? -1 : x->node > y->node;
+}
+
+static int add_trade(trade *list, int n, trade_kind kind, int node, size_t bytes, double time)
+{
+    if (bytes == 0) return n;
+    list[n] =
+        (trade){.kind = kind, .node = node, .bytes = bytes, .bytes_per_flop = (double)bytes / (time > 1 ? time : 1)};
+    return n + 1;
+}
+
+/* What could be given up, seen from the peak, the best first; list has room for two a node. Returns how many. */
+static int find_trades(const request *want, const choice *c, const schedule *s, trade *list)
+{
+    int n = 0;
     for (int k = 0; k < want->g->n_node; k++) {
-        const ttn_node *n = &want->g->node[k];
+        const ttn_node *node = &want->g->node[k];
         if (may_drop(want, c, k))
-            consider(&best, DROP, k, node_held(want, s, k, s->peak_step),
-                     time_of(ttn_node_cost(n, TTN_FORWARD, c->lean[k])));
-        if (may_lean(want, c, k)) consider(&best, LEAN, k, spare_held(want, s, k, s->peak_step), lean_time(n));
+            n = add_trade(list, n, DROP, k, node_held(want, s, k, s->peak_step),
+                          time_of(ttn_node_cost(node, TTN_FORWARD, c->lean[k])));
+        if (may_lean(want, c, k))
+            n = add_trade(list, n, LEAN, k, spare_held(want, s, k, s->peak_step), lean_time(node));
     }
-    return best;
+    qsort(list, (size_t)n, sizeof *list, by_bytes_per_flop);
+    return n;
+}
+
+/* Give up trades until they are worth `excess` bytes. Returns how many: 0, there was none. */
+static int give_up(const request *want, choice *c, const schedule *s, size_t excess, trade *list)
+{
+    int n = find_trades(want, c, s, list);
+    int given = 0;
+    for (size_t bytes = 0; given < n && bytes < excess; given++) {
+        bytes += list[given].bytes;
+        if (list[given].kind == DROP)
+            c->drop[list[given].node] = 1;
+        else
+            c->lean[list[given].node] = 1;
+    }
+    return given;
 }
 
 static ttn_status plan_with(const request *want, const choice *c, schedule *s, ttn_error *err)
@@ -100,22 +126,21 @@ static ttn_status plan_with(const request *want, const choice *c, schedule *s, t
 }
 
 /* Drop until it fits or nothing more can be dropped. *smallest: the smallest packed size seen. */
-static ttn_status drop_until_it_fits(const request *want, choice *c, schedule *s, size_t *smallest, ttn_error *err)
+static ttn_status drop_until_it_fits(const request *want, choice *c, schedule *s, size_t *smallest, trade *list,
+                                     ttn_error *err)
 {
+    const size_t budget = want->options.budget;
     for (;;) {
         ttn_schedule_make(want, c, s);
-        if (s->peak <= want->options.budget) {
+        size_t excess = s->peak > budget ? s->peak - budget : 0;
+        if (excess == 0) {
             ttn_status status = ttn_schedule_pack(s, err);
             if (status != TTN_OK) return status;
             if (s->bytes < *smallest) *smallest = s->bytes;
-            if (s->bytes <= want->options.budget) return TTN_OK;
+            if (s->bytes <= budget) return TTN_OK;
+            excess = s->bytes - budget;
         }
-        trade t = best_trade(want, c, s);
-        if (t.node == TTN_NO_NODE) break;
-        if (t.kind == DROP)
-            c->drop[t.node] = 1;
-        else
-            c->lean[t.node] = 1;
+        if (give_up(want, c, s, excess, list) == 0) break;
     }
     ttn_status status = ttn_schedule_pack(s, err);
     if (status == TTN_OK && s->bytes < *smallest) *smallest = s->bytes;
@@ -131,14 +156,17 @@ static void drop_all(const request *want, choice *c)
     }
 }
 
-/* Keep again, dearest to make first, whatever the budget has room for. */
+/* Keep again, dearest to make first, whatever the budget has room for. Each try is a schedule: so many are enough, since a
+ * round of giving up overshoots by less than one buffer. */
+enum { MOST_TRIES = 64 };
+
 static ttn_status keep_what_fits(const request *want, choice *c, schedule *s, ttn_error *err)
 {
     const int n_node = want->g->n_node;
     char *tried = ttn_alloc_array(n_node, 1);
     if (!tried) return TTN_FAIL(err, TTN_ENOMEM, "plan: out of memory for %d nodes", n_node);
     ttn_status status = TTN_OK;
-    for (;;) {
+    for (int tries = 0; tries < MOST_TRIES; tries++) {
         int dearest = TTN_NO_NODE;
         double most = -1;
         for (int k = 0; k < n_node; k++) {
@@ -166,7 +194,9 @@ static ttn_status keep_what_fits(const request *want, choice *c, schedule *s, tt
 static ttn_status fit_budget(const request *want, choice *c, schedule *s, ttn_error *err)
 {
     size_t smallest = SIZE_MAX;
-    ttn_status status = drop_until_it_fits(want, c, s, &smallest, err);
+    trade *list = ttn_alloc_or_say(2 * (int64_t)want->g->n_node, sizeof *list, "what a plan could give up", err);
+    ttn_status status = list ? drop_until_it_fits(want, c, s, &smallest, list, err) : TTN_ENOMEM;
+    ttn_free(list);
     if (status != TTN_OK) return status;
     if (s->bytes > want->options.budget) {
         drop_all(want, c);
