@@ -10,8 +10,8 @@ enum { COPY_BYTES = 64 << 20 };
 
 typedef struct {
     int layers;
-    size_t budget;   /* of the plan */
-    size_t bytes;    /* what came out: of the block */
+    size_t budget; /* of the plan */
+    size_t bytes;  /* what came out: of the block */
     size_t peak;
     int n_again;
 } plan_case;

@@ -492,7 +492,8 @@ static const char *value_of(int argc, char **argv, int i)
 static void prepare_environment(void)
 {
     setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 1);
-    setenv("OMP_WAIT_POLICY", "passive", 0); /* programs share the cores: waiting threads took half of all CPU seconds */
+    /* Programs share the cores: waiting threads took half of all CPU seconds. */
+    setenv("OMP_WAIT_POLICY", "passive", 0);
     unsetenv("CMOCKA_TEST_ABORT");
     unsetenv("CMOCKA_XML_FILE");
     /* A script that calls make means its own variables, not those of the make that has called us. */
