@@ -12,17 +12,28 @@
 
 /* Kernels of x86-64 that OpenBLAS 0.3.21 can load by name. Row periods: measured in calls of TTN_ROW_TILE rows
  * (tests/core/test_gemm_kernels.c measures them again); 0 where nobody did. */
+#if defined(__x86_64__)
+#define NEEDS_AVX2   (TTN_CPU(AVX2) | TTN_CPU(FMA))
+#define NEEDS_AVX512 (NEEDS_AVX2 | TTN_CPU(AVX512F) | TTN_CPU(AVX512DQ) | TTN_CPU(AVX512BW) | TTN_CPU(AVX512VL))
+#define NEEDS_FMA4   (TTN_CPU(AVX) | TTN_CPU(FMA4))
+#else
+#define NEEDS_AVX2   0
+#define NEEDS_AVX512 0
+#define NEEDS_FMA4   0
+#endif
+
 static const struct kernel {
     const char *name;
     int uses_avx2; /* or all that a processor has for which OpenBLAS chooses it */
     int row_period_f32, row_period_f64;
+    ttn_cpu_set needs; /* without them it ends in SIGILL: OpenBLAS loads what OPENBLAS_CORETYPE says */
 } kernels[] = {
-    {.name = "Haswell", .uses_avx2 = 1, .row_period_f32 = 12, .row_period_f64 = 1},
-    {.name = "Zen", .uses_avx2 = 1, .row_period_f32 = 12, .row_period_f64 = 1},
-    {.name = "SkylakeX", .uses_avx2 = 1, .row_period_f32 = 1, .row_period_f64 = 1},
-    {.name = "Cooperlake", .uses_avx2 = 1, .row_period_f32 = 1, .row_period_f64 = 1},
-    {.name = "SapphireRapids", .uses_avx2 = 1},
-    {.name = "Excavator", .uses_avx2 = 1},
+    {.name = "Haswell", .needs = NEEDS_AVX2, .uses_avx2 = 1, .row_period_f32 = 12, .row_period_f64 = 1},
+    {.name = "Zen", .needs = NEEDS_AVX2, .uses_avx2 = 1, .row_period_f32 = 12, .row_period_f64 = 1},
+    {.name = "SkylakeX", .needs = NEEDS_AVX512, .uses_avx2 = 1, .row_period_f32 = 1, .row_period_f64 = 1},
+    {.name = "Cooperlake", .needs = NEEDS_AVX512, .uses_avx2 = 1, .row_period_f32 = 1, .row_period_f64 = 1},
+    {.name = "SapphireRapids", .needs = NEEDS_AVX512, .uses_avx2 = 1},
+    {.name = "Excavator", .needs = NEEDS_FMA4, .uses_avx2 = 1},
     {.name = "Prescott", .row_period_f32 = 1, .row_period_f64 = 1},
     {.name = "Core2"},
     {.name = "Penryn"},
@@ -35,9 +46,9 @@ static const struct kernel {
     {.name = "Opteron_SSE3"},
     {.name = "Barcelona"},
     {.name = "Bobcat"},
-    {.name = "Bulldozer"},
-    {.name = "Piledriver"},
-    {.name = "Steamroller"},
+    {.name = "Bulldozer", .needs = NEEDS_FMA4},
+    {.name = "Piledriver", .needs = NEEDS_FMA4},
+    {.name = "Steamroller", .needs = NEEDS_FMA4},
 };
 
 static const struct kernel *find_kernel(const char *name)
@@ -111,6 +122,13 @@ static ttn_status use_one_thread(int n_thread, ttn_blas_info *info, ttn_error *e
 /* A slow kernel that somebody asked for is worth a warning; one that nobody asked for would only be found by chance. */
 static ttn_status judge_kernel(ttn_blas_info *info, ttn_error *err)
 {
+    const struct kernel *k = find_kernel(info->kernel);
+    const ttn_cpu_set missing = k ? k->needs & ~ttn_cpu_present() : 0;
+    char lacks[200];
+    if (missing)
+        return TTN_FAIL(err, TTN_EDEVICE,
+                        "OPENBLAS_CORETYPE=%.40s gave OpenBLAS the kernel '%.40s', and this processor lacks %s; unset it",
+                        info->coretype ? info->coretype : "", info->kernel, ttn_cpu_names(missing, lacks, sizeof lacks));
     const char *wanted = ttn_blas_kernel_for(info->kernel, ttn_cpu_present());
     if (!wanted) return TTN_OK;
     if (!info->coretype)
