@@ -342,7 +342,7 @@ static ttn_status make_temporary(ttn_atomic *a, ttn_error *err)
         struct stat about;
         if (a->is_folder && lstat(a->aside, &about) == 0) continue;
         mode_t mode = a->is_folder ? 0777 : 0666;
-        if (a->replaces) mode = (a->old.st_mode & 0777) | (a->is_folder ? S_IRWXU : S_IRUSR | S_IWUSR);
+        if (a->replaces) mode = a->is_folder ? S_IRWXU : S_IRUSR | S_IWUSR; /* keep_rights widens it at the end */
         if (a->is_folder) {
             a->exists = TEMP_FAILURE_RETRY(mkdir(a->temporary, mode)) == 0;
             if (a->exists) a->fd = open_again(a->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
