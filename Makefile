@@ -53,7 +53,7 @@ LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 SOURCES  := $(filter-out core/device_cuda.c,$(wildcard core/*.c autograd/*.c autograd/ops/*.c))
 PROGRAM  := $(wildcard train/cli/*.c)
 # Run before, or to find out, what the processor can do.
-BASELINE := core/cpu.c core/status.c train/cli/main.c
+BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c
 
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 TESTS    := $(wildcard tests/*/test_*.c)
@@ -219,16 +219,16 @@ prefix  = $(DESTDIR)$(PREFIX)
 INSTALLED = bin/titin lib/libtitin.a lib/$(SO) lib/libtitin.so.$(SOVERSION) lib/libtitin.so lib/pkgconfig/titin.pc include/titin.h
 
 install: all $(BUILD)/titin.pc
-	install -d $(prefix)/bin $(prefix)/lib/pkgconfig $(prefix)/include
-	install -m 755 $(BUILD)/titin $(prefix)/bin/titin
-	install -m 644 $(BUILD)/libtitin.a $(BUILD)/$(SO) $(prefix)/lib
-	ln -sf $(SO) $(prefix)/lib/libtitin.so.$(SOVERSION)
-	ln -sf libtitin.so.$(SOVERSION) $(prefix)/lib/libtitin.so
-	install -m 644 $(BUILD)/titin.h $(prefix)/include/titin.h
-	install -m 644 $(BUILD)/titin.pc $(prefix)/lib/pkgconfig/titin.pc
+	install -d "$(prefix)/bin" "$(prefix)/lib/pkgconfig" "$(prefix)/include"
+	install -m 755 $(BUILD)/titin "$(prefix)/bin/titin"
+	install -m 644 $(BUILD)/libtitin.a $(BUILD)/$(SO) "$(prefix)/lib"
+	ln -sf $(SO) "$(prefix)/lib/libtitin.so.$(SOVERSION)"
+	ln -sf libtitin.so.$(SOVERSION) "$(prefix)/lib/libtitin.so"
+	install -m 644 $(BUILD)/titin.h "$(prefix)/include/titin.h"
+	install -m 644 $(BUILD)/titin.pc "$(prefix)/lib/pkgconfig/titin.pc"
 
 uninstall:
-	rm -f $(INSTALLED:%=$(prefix)/%)
+	rm -f $(INSTALLED:%="$(prefix)/%")
 
 # One installed header: core/titin.h with the public headers it names put in their places.
 PUBLIC_HEADERS := $(shell sed -n 's/^\#include "\(.*\)"/\1/p' core/titin.h)

@@ -126,9 +126,10 @@ static ttn_status judge_kernel(ttn_blas_info *info, ttn_error *err)
     const ttn_cpu_set missing = k ? k->needs & ~ttn_cpu_present() : 0;
     char lacks[200];
     if (missing)
-        return TTN_FAIL(err, TTN_EDEVICE,
-                        "OPENBLAS_CORETYPE=%.40s gave OpenBLAS the kernel '%.40s', and this processor lacks %s; unset it",
-                        info->coretype ? info->coretype : "", info->kernel, ttn_cpu_names(missing, lacks, sizeof lacks));
+        return TTN_FAIL(
+            err, TTN_EDEVICE,
+            "OPENBLAS_CORETYPE=%.40s gave OpenBLAS the kernel '%.40s', and this processor lacks %s; unset it",
+            info->coretype ? info->coretype : "", info->kernel, ttn_cpu_names(missing, lacks, sizeof lacks));
     const char *wanted = ttn_blas_kernel_for(info->kernel, ttn_cpu_present());
     if (!wanted) return TTN_OK;
     if (!info->coretype)

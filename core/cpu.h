@@ -1,8 +1,8 @@
 /* What the processor can do, and what this build needs of it.
  *
  * A build with ARCH=native that is carried to an older machine dies with SIGILL at some later instruction; asked first,
- * it says what is missing. Everything here runs on any processor of the family: core/cpu.c and core/status.c are
- * compiled for the oldest (BASELINE in the Makefile), core/cpu_built.c for ARCH, but it holds only a constant.
+ * it says what is missing. Everything here runs on any processor of the family: core/cpu.c, core/status.c and
+ * core/text.c are compiled for the oldest (BASELINE in the Makefile), core/cpu_built.c for ARCH, but it holds only a constant.
  */
 #ifndef TTN_CPU_H
 #define TTN_CPU_H

@@ -21,7 +21,7 @@ case "$(uname -m)" in
 x86_64)
     newer=$(for source in $(make -s print-BASELINE); do
         objdump -d --no-show-raw-insn "$BUILD/obj/${source%.c}.o" > "$work/code" || echo "$source is not built"
-        awk -v o="$source" '$2 ~ /^v[a-z]+$/ { print o, $2 }' "$work/code"
+        awk -v o="$source" '$2 ~ /^v/ && $2 !~ /^ver[rw]$/ { print o, $2 }' "$work/code"
     done 2>&1 | sort -u)
     empty 'nothing before the check is newer than x86-64' "$newer"
     ;;
