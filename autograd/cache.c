@@ -25,10 +25,12 @@ struct ttn_plan_cache {
 
 int64_t ttn_ladder(int64_t n)
 {
+    const int64_t most = INT64_MAX / TTN_GRAPH_TILE * TTN_GRAPH_TILE;
     int64_t rung = 0;
-    while (rung < n) {
+    while (rung < n && rung < most) {
         int64_t quarter = rung / 4 / TTN_GRAPH_TILE * TTN_GRAPH_TILE;
-        rung += quarter > TTN_GRAPH_TILE ? quarter : TTN_GRAPH_TILE;
+        int64_t step = quarter > TTN_GRAPH_TILE ? quarter : TTN_GRAPH_TILE;
+        rung = most - rung > step ? rung + step : most;
     }
     return rung;
 }

@@ -10,7 +10,8 @@
 
 TTN_API_BEGIN
 
-/* The smallest rung that holds n: 0, 480, 960, …, multiples of 480 growing by a quarter. */
+/* The smallest rung that holds n: 0, 480, 960, …, multiples of 480 growing by a quarter; the last one is the
+ * largest multiple that there is. */
 int64_t ttn_ladder(int64_t n);
 
 /* Record a graph for this capacity and mode (the caller's own number: training, evaluation) and say what to plan. The
@@ -28,7 +29,8 @@ TTN_MUST_USE ttn_status ttn_plan_cache_create(ttn_record record, void *ctx, ttn_
 void ttn_plan_cache_destroy(ttn_plan_cache *c);
 
 /* A plan whose capacity holds `used`: rows and picks rounded up to the ladder, sequences as given. Ready to bind inputs.
- * Borrowed until max_plans other capacities have been asked for. */
+ * Borrowed until max_plans other capacities have been asked for; its results can be read until another plan of the cache
+ * runs. */
 TTN_MUST_USE ttn_status ttn_plan_cache_get(ttn_plan_cache *c, ttn_extent used, int mode, ttn_plan **ret,
                                            ttn_error *err);
 

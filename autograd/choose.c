@@ -20,8 +20,8 @@ typedef enum { DROP, LEAN } trade_kind;
 typedef struct {
     trade_kind kind;
     int node;
-    size_t bytes;
-    double bytes_per_flop;
+    size_t bytes; /* held at the peak */
+    double time;  /* that making them again takes, in flops */
 } trade;
 
 static double time_of(ttn_cost c)
@@ -29,7 +29,8 @@ static double time_of(ttn_cost c)
     return c.done + FLOPS_PER_BYTE * c.bytes;
 }
 
-/* Is buffer number b held at step `at`, after its last forward reader, and how many bytes is that? */
+/* How many bytes is buffer number b alive with at step `at`? Whether only backward still needs it is not asked: giving up
+ * what forward needs too frees nothing, which the next schedule shows. */
 static size_t held_bytes(const schedule *s, int b, int at)
 {
     if (b == PLACE_NONE) return 0;
@@ -67,25 +68,44 @@ static int may_lean(const request *want, const choice *c, int k)
     return want->needed[k] && want->g->node[k].op->spare != 0 && !c->lean[k];
 }
 
+/* It was left out, and a backward pass would have use for it. */
+static int may_keep_spare(const request *want, const choice *c, int k)
+{
+    return want->options.n_loss > 0 && want->needed[k] && want->g->node[k].op->spare != 0 && c->lean[k];
+}
+
 static double lean_time(const ttn_node *n)
 {
     return time_of(ttn_node_cost(n, TTN_BACKWARD, 1)) - time_of(ttn_node_cost(n, TTN_BACKWARD, 0));
 }
 
-static int by_bytes_per_flop(const void *a, const void *b)
+static int by_bytes_per_time(const void *a, const void *b)
 {
     const trade *x = a;
     const trade *y = b;
-    if (x->bytes_per_flop != y->bytes_per_flop) return x->bytes_per_flop < y->bytes_per_flop ? 1 : -1;
+    double left = (double)x->bytes / x->time;
+    double right = (double)y->bytes / y->time;
+    if (left != right) return left < right ? 1 : -1;
+    return x->node < y->node ? -1 : x->node > y->node;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const trade *x = a;
+    const trade *y = b;
+    if (x->time != y->time) return x->time < y->time ? 1 : -1;
     return x->node < y->node ? -1 : x->node > y->node;
 }
 
 static int add_trade(trade *list, int n, trade_kind kind, int node, size_t bytes, double time)
 {
-    if (bytes == 0) return n;
-    list[n] =
-        (trade){.kind = kind, .node = node, .bytes = bytes, .bytes_per_flop = (double)bytes / (time > 1 ? time : 1)};
+    list[n] = (trade){.kind = kind, .node = node, .bytes = bytes, .time = time > 1 ? time : 1};
     return n + 1;
+}
+
+static double drop_time(const request *want, const choice *c, int k)
+{
+    return time_of(ttn_node_cost(&want->g->node[k], TTN_FORWARD, c->lean[k]));
 }
 
 /* What could be given up, seen from the peak, the best first; list has room for two a node. Returns how many. */
@@ -93,15 +113,21 @@ static int find_trades(const request *want, const choice *c, const schedule *s, 
 {
     int n = 0;
     for (int k = 0; k < want->g->n_node; k++) {
-        const ttn_node *node = &want->g->node[k];
-        if (may_drop(want, c, k))
-            n = add_trade(list, n, DROP, k, node_held(want, s, k, s->peak_step),
-                          time_of(ttn_node_cost(node, TTN_FORWARD, c->lean[k])));
-        if (may_lean(want, c, k))
-            n = add_trade(list, n, LEAN, k, spare_held(want, s, k, s->peak_step), lean_time(node));
+        size_t held = may_drop(want, c, k) ? node_held(want, s, k, s->peak_step) : 0;
+        size_t spare = may_lean(want, c, k) ? spare_held(want, s, k, s->peak_step) : 0;
+        if (held > 0) n = add_trade(list, n, DROP, k, held, drop_time(want, c, k));
+        if (spare > 0) n = add_trade(list, n, LEAN, k, spare, lean_time(&want->g->node[k]));
     }
-    qsort(list, (size_t)n, sizeof *list, by_bytes_per_flop);
+    qsort(list, (size_t)n, sizeof *list, by_bytes_per_time);
     return n;
+}
+
+static void set_trade(choice *c, const trade *t, char given)
+{
+    if (t->kind == DROP)
+        c->drop[t->node] = given;
+    else
+        c->lean[t->node] = given;
 }
 
 /* Give up trades until they are worth `excess` bytes. Returns how many: 0, there was none. */
@@ -111,44 +137,27 @@ static int give_up(const request *want, choice *c, const schedule *s, size_t exc
     int given = 0;
     for (size_t bytes = 0; given < n && bytes < excess; given++) {
         bytes += list[given].bytes;
-        if (list[given].kind == DROP)
-            c->drop[list[given].node] = 1;
-        else
-            c->lean[list[given].node] = 1;
+        set_trade(c, &list[given], 1);
     }
     return given;
 }
 
 static ttn_status plan_with(const request *want, const choice *c, schedule *s, ttn_error *err)
 {
-    ttn_schedule_make(want, c, s);
-    return ttn_schedule_pack(s, err);
+    ttn_status status = ttn_schedule_make(want, c, s, err);
+    return status == TTN_OK ? ttn_schedule_pack(s, err) : status;
 }
 
-/* Drop until it fits or nothing more can be dropped. *smallest: the smallest packed size seen. */
-static ttn_status drop_until_it_fits(const request *want, choice *c, schedule *s, size_t *smallest, trade *list,
-                                     ttn_error *err)
+/* Nothing is given up but what inference has no use for: spare aux are for a backward pass that does not come. */
+static void keep_everything(const request *want, choice *c)
 {
-    const size_t budget = want->options.budget;
-    for (;;) {
-        ttn_schedule_make(want, c, s);
-        size_t excess = s->peak > budget ? s->peak - budget : 0;
-        if (excess == 0) {
-            ttn_status status = ttn_schedule_pack(s, err);
-            if (status != TTN_OK) return status;
-            if (s->bytes < *smallest) *smallest = s->bytes;
-            if (s->bytes <= budget) return TTN_OK;
-            excess = s->bytes - budget;
-        }
-        if (give_up(want, c, s, excess, list) == 0) break;
-    }
-    ttn_status status = ttn_schedule_pack(s, err);
-    if (status == TTN_OK && s->bytes < *smallest) *smallest = s->bytes;
-    return status;
+    const size_t n_node = (size_t)want->g->n_node;
+    memset(c->drop, 0, n_node);
+    memset(c->lean, want->options.n_loss == 0, n_node);
 }
 
-/* Drop everything that can be: the most that recomputing can do. */
-static void drop_all(const request *want, choice *c)
+/* The most that recomputing can do. */
+static void drop_everything(const request *want, choice *c)
 {
     for (int k = 0; k < want->g->n_node; k++) {
         c->drop[k] = (char)(want->needed[k] && want->inside[k]);
@@ -156,74 +165,88 @@ static void drop_all(const request *want, choice *c)
     }
 }
 
-/* Keep again, dearest to make first, whatever the budget has room for. Each try is a schedule: so many are enough, since a
- * round of giving up overshoots by less than one buffer. */
+/* Give up from the peak until the packed plan fits, or nothing can be given up; then everything that can be. What was found
+ * stands in c and s; whether it fits, s->bytes tells. */
+static ttn_status search(const request *want, size_t budget, choice *c, schedule *s, trade *list, ttn_error *err)
+{
+    keep_everything(want, c);
+    ttn_status status = plan_with(want, c, s, err);
+    while (status == TTN_OK && s->bytes > budget) {
+        size_t excess = (s->peak > budget ? s->peak : s->bytes) - budget;
+        if (give_up(want, c, s, excess, list) == 0) break;
+        status = plan_with(want, c, s, err);
+    }
+    if (status != TTN_OK || s->bytes <= budget) return status;
+    drop_everything(want, c);
+    return plan_with(want, c, s, err);
+}
+
+/* Each try is a schedule: so many are enough, since a round of giving up overshoots by less than one buffer. */
 enum { MOST_TRIES = 64 };
 
-static ttn_status keep_what_fits(const request *want, choice *c, schedule *s, ttn_error *err)
+/* Keep after all, dearest to make first, whatever the budget has room for. */
+static ttn_status keep_what_fits(const request *want, choice *c, schedule *s, trade *list, ttn_error *err)
 {
-    const int n_node = want->g->n_node;
-    char *tried = ttn_alloc_array(n_node, 1);
-    if (!tried) return TTN_FAIL(err, TTN_ENOMEM, "plan: out of memory for %d nodes", n_node);
-    ttn_status status = TTN_OK;
-    for (int tries = 0; tries < MOST_TRIES; tries++) {
-        int dearest = TTN_NO_NODE;
-        double most = -1;
-        for (int k = 0; k < n_node; k++) {
-            if (!c->drop[k] || tried[k]) continue;
-            double time = time_of(ttn_node_cost(&want->g->node[k], TTN_FORWARD, c->lean[k]));
-            if (time <= most) continue;
-            most = time;
-            dearest = k;
-        }
-        if (dearest == TTN_NO_NODE) break;
-        tried[dearest] = 1;
-        c->drop[dearest] = 0;
-        ttn_schedule_make(want, c, s);
-        if (s->peak <= want->options.budget) {
-            status = ttn_schedule_pack(s, err);
-            if (status != TTN_OK) break;
-            if (s->bytes <= want->options.budget) continue;
-        }
-        c->drop[dearest] = 1;
+    int n = 0;
+    for (int k = 0; k < want->g->n_node; k++) {
+        if (c->drop[k]) n = add_trade(list, n, DROP, k, 0, drop_time(want, c, k));
+        if (may_keep_spare(want, c, k)) n = add_trade(list, n, LEAN, k, 0, lean_time(&want->g->node[k]));
     }
-    ttn_free(tried);
+    if (n == 0) return TTN_OK;
+    qsort(list, (size_t)n, sizeof *list, by_time);
+    ttn_status status = TTN_OK;
+    for (int i = 0; i < n && i < MOST_TRIES && status == TTN_OK; i++) {
+        set_trade(c, &list[i], 0);
+        status = plan_with(want, c, s, err);
+        if (s->bytes > want->options.budget) set_trade(c, &list[i], 1);
+    }
     return status == TTN_OK ? plan_with(want, c, s, err) : status;
 }
 
-static ttn_status fit_budget(const request *want, choice *c, schedule *s, ttn_error *err)
+/* How many times the range between a budget that failed and one that works is halved, to name one that would do. */
+enum { HALVINGS = 12 };
+
+/* A budget that `search` can meet, near the smallest. `works` is one. */
+static ttn_status find_budget(const request *want, size_t works, choice *c, schedule *s, trade *list, size_t *ret,
+                              ttn_error *err)
 {
-    size_t smallest = SIZE_MAX;
-    trade *list = ttn_alloc_or_say(2 * (int64_t)want->g->n_node, sizeof *list, "what a plan could give up", err);
-    ttn_status status = list ? drop_until_it_fits(want, c, s, &smallest, list, err) : TTN_ENOMEM;
-    ttn_free(list);
+    size_t fails = want->options.budget;
+    ttn_status status = TTN_OK;
+    for (int i = 0; i < HALVINGS && status == TTN_OK && works - fails > 1; i++) {
+        size_t middle = fails + (works - fails) / 2;
+        status = search(want, middle, c, s, list, err);
+        if (status == TTN_OK && s->bytes <= middle)
+            works = middle;
+        else
+            fails = middle;
+    }
+    *ret = works;
+    return status;
+}
+
+static ttn_status fit_budget(const request *want, choice *c, schedule *s, trade *list, ttn_error *err)
+{
+    const size_t budget = want->options.budget;
+    ttn_status status = search(want, budget, c, s, list, err);
     if (status != TTN_OK) return status;
-    if (s->bytes > want->options.budget) {
-        drop_all(want, c);
-        status = plan_with(want, c, s, err);
-        if (status != TTN_OK) return status;
-        if (s->bytes < smallest) smallest = s->bytes;
-    }
-    if (s->bytes <= want->options.budget) {
-        int nothing_dropped = memchr(c->drop, 1, (size_t)want->g->n_node) == NULL;
-        return nothing_dropped ? TTN_OK : keep_what_fits(want, c, s, err);
-    }
-    return TTN_FAIL(
-        err, TTN_ENOMEM,
-        "plan: a budget of %zu bytes is too small: with everything recomputed that can be, %zu bytes would do",
-        want->options.budget, smallest);
+    if (s->bytes <= budget) return keep_what_fits(want, c, s, list, err);
+    size_t works;
+    status = find_budget(want, s->bytes, c, s, list, &works, err);
+    if (status != TTN_OK) return status;
+    return TTN_FAIL(err, TTN_ENOMEM,
+                    "plan: a budget of %zu bytes is too small, whatever is recomputed: %zu bytes would do", budget,
+                    works);
 }
 
 ttn_status ttn_choose(const request *want, choice *c, schedule *s, ttn_error *err)
 {
-    const size_t n_node = (size_t)want->g->n_node;
-    const int inference = want->options.n_loss == 0;
-    memset(c->drop, 0, n_node);
-    memset(c->lean, 0, n_node);
-    if (inference)
-        memset(c->lean, 1, n_node); /* nothing is kept for a backward pass that does not come */
-    else if (want->options.budget == 0)
-        memcpy(c->drop, want->inside, n_node);
-    if (want->options.budget == 0) return plan_with(want, c, s, err);
-    return fit_budget(want, c, s, err);
+    if (want->options.budget == 0) {
+        keep_everything(want, c);
+        if (want->options.n_loss > 0) memcpy(c->drop, want->inside, (size_t)want->g->n_node);
+        return plan_with(want, c, s, err);
+    }
+    trade *list = ttn_alloc_or_say(2 * (int64_t)want->g->n_node, sizeof *list, "what a plan could give up", err);
+    ttn_status status = list ? fit_budget(want, c, s, list, err) : TTN_ENOMEM;
+    ttn_free(list);
+    return status;
 }

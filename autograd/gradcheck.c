@@ -197,7 +197,7 @@ static void place(ttn_desc *d, ttn_extent cap)
 
 static ttn_sig signature(const ttn_op *op, const ttn_case *k, int more)
 {
-    ttn_sig s = {.attr = k->attr, .cap = capacity_of(k, more), .n_in = op->n_in};
+    ttn_sig s = {.attr = k->attr, .cap = capacity_of(k, more), .n_in = op->n_in, .n_out = op->n_out};
     memcpy(s.in, k->in, sizeof s.in);
     for (int i = 0; i < op->n_in; i++)
         place(&s.in[i], s.cap);

@@ -29,6 +29,17 @@ static int failed(const ttn_graph *g)
     return !g || g->error.status != TTN_OK;
 }
 
+static int fail(ttn_graph *g, const char *format, ...) TTN_PRINTF(2, 3);
+
+/* Every builder's first question. A plan points into the graph: it must not grow under it. */
+static int cannot_record(ttn_graph *g)
+{
+    if (failed(g)) return 1;
+    if (!g->sealed) return 0;
+    fail(g, "recording goes on after a plan was made of the graph; record everything first");
+    return 1;
+}
+
 static int out_of_memory(ttn_graph *g, const char *what)
 {
     TTN_FAIL(&g->error, TTN_ENOMEM, "out of memory for %s after %d values and %d nodes", what, g->n_value, g->n_node);
@@ -66,6 +77,9 @@ void ttn_graph_destroy(ttn_graph *g)
     }
     free(g->value);
     free(g->node);
+    free(g->leaf_names.slot);
+    free(g->node_names.slot);
+    free(g->next_number.slot);
     free(g);
 }
 
@@ -139,7 +153,7 @@ static int is_name(const char *name)
 
 void ttn_scope_begin(ttn_graph *g, const char *format, ...)
 {
-    if (failed(g)) return;
+    if (cannot_record(g)) return;
     char part[TTN_MAX_NAME];
     va_list args;
     va_start(args, format);
@@ -165,7 +179,7 @@ void ttn_scope_begin(ttn_graph *g, const char *format, ...)
 
 void ttn_scope_end(ttn_graph *g)
 {
-    if (failed(g)) return;
+    if (cannot_record(g)) return;
     if (g->n_scope == 0) {
         fail(g, "a scope is closed that was not opened");
         return;
@@ -177,9 +191,12 @@ void ttn_scope_end(ttn_graph *g)
 /* The name with the scope in front, allocated; NULL after a failure. */
 static char *full_name(ttn_graph *g, const char *name)
 {
-    if (!name || !is_name(name)) {
-        fail(g, "name '%s%s': letters, digits, '_', '-' and dots between parts make a name", g->scope,
-             name ? name : "");
+    if (!name) {
+        fail(g, "in scope '%s': a leaf without a name", g->scope);
+        return NULL;
+    }
+    if (!is_name(name)) {
+        fail(g, "name '%s%s': letters, digits, '_', '-' and dots between parts make a name", g->scope, name);
         return NULL;
     }
     size_t bytes = strlen(g->scope) + strlen(name) + 1;
@@ -197,20 +214,69 @@ static char *full_name(ttn_graph *g, const char *name)
     return full;
 }
 
-/* Equal hashes of 64 bits are taken for equal names only after a look at the names. */
+/* The place of this hash, or the free one where it belongs; `from` continues behind a place that was not the right one.
+ * The table has room. */
+static int64_t find_slot(const ttn_name_table *t, uint64_t hash, int64_t from)
+{
+    int64_t at = from >= 0 ? from + 1 : (int64_t)(hash & (uint64_t)(t->room - 1));
+    for (;; at++) {
+        at &= t->room - 1;
+        if (t->slot[at].number < 0 || t->slot[at].hash == hash) return at;
+    }
+}
+
+static int grow_table(ttn_name_table *t)
+{
+    ttn_name_table larger = {.room = t->room ? 2 * t->room : 64};
+    larger.slot = malloc((size_t)larger.room * sizeof *larger.slot);
+    if (!larger.slot) return 0;
+    for (int64_t i = 0; i < larger.room; i++)
+        larger.slot[i].number = -1;
+    for (int64_t i = 0; i < t->room; i++) {
+        if (t->slot[i].number < 0) continue;
+        int64_t at = find_slot(&larger, t->slot[i].hash, -1);
+        while (larger.slot[at].number >= 0)
+            at = find_slot(&larger, t->slot[i].hash, at);
+        larger.slot[at] = t->slot[i];
+    }
+    larger.n = t->n;
+    free(t->slot);
+    *t = larger;
+    return 1;
+}
+
+/* 0: out of memory. */
+static int note_name(ttn_name_table *t, uint64_t hash, int number)
+{
+    if (2 * (t->n + 1) > t->room && !grow_table(t)) return 0;
+    int64_t at = find_slot(t, hash, -1);
+    while (t->slot[at].number >= 0)
+        at = find_slot(t, hash, at);
+    t->slot[at] = (ttn_name_slot){.hash = hash, .number = number};
+    t->n++;
+    return 1;
+}
+
+/* Equal hashes are taken for equal names only after a look at the names. */
 static int leaf_named(const ttn_graph *g, const char *name, uint64_t hash)
 {
-    for (int v = 0; v < g->n_value; v++) {
-        const ttn_value *x = &g->value[v];
-        if (x->leaf != TTN_NO_LEAF && x->hash == hash && strcmp(x->name, name) == 0) return 1;
+    const ttn_name_table *t = &g->leaf_names;
+    for (int64_t at = -1; t->room > 0;) {
+        at = find_slot(t, hash, at);
+        if (t->slot[at].number < 0) return 0;
+        if (strcmp(g->value[t->slot[at].number].name, name) == 0) return 1;
     }
     return 0;
 }
 
 static int node_named(const ttn_graph *g, const char *name, uint64_t hash)
 {
-    for (int k = 0; k < g->n_node; k++)
-        if (g->node[k].hash == hash && strcmp(g->node[k].name, name) == 0) return 1;
+    const ttn_name_table *t = &g->node_names;
+    for (int64_t at = -1; t->room > 0;) {
+        at = find_slot(t, hash, at);
+        if (t->slot[at].number < 0) return 0;
+        if (strcmp(g->node[t->slot[at].number].name, name) == 0) return 1;
+    }
     return 0;
 }
 
@@ -273,7 +339,7 @@ static ttn_status check_desc(ttn_graph *g, const char *name, const ttn_desc *d, 
 
 static int leaf(ttn_graph *g, const char *name, ttn_value x)
 {
-    if (failed(g)) return TTN_FAILED;
+    if (cannot_record(g)) return TTN_FAILED;
     x.name = full_name(g, name);
     if (!x.name) return TTN_FAILED;
     x.hash = ttn_hash_text(x.name);
@@ -283,7 +349,7 @@ static int leaf(ttn_graph *g, const char *name, ttn_value x)
     if (leaf_named(g, x.name, x.hash))
         fail(g, "%s: two leaves have this name", x.name);
     else if (check_desc(g, x.name, &x.desc, &g->error) == TTN_OK)
-        ret = push_value(g, x);
+        ret = note_name(&g->leaf_names, x.hash, g->n_value) ? push_value(g, x) : out_of_memory(g, "a name");
     if (ret == TTN_FAILED) free(x.name);
     return ret;
 }
@@ -295,7 +361,7 @@ int ttn_input(ttn_graph *g, const char *name, ttn_desc d)
 
 int ttn_param(ttn_graph *g, const char *name, ttn_desc d, ttn_init init, unsigned flags)
 {
-    if (failed(g)) return TTN_FAILED;
+    if (cannot_record(g)) return TTN_FAILED;
     if (d.type != TTN_REAL || d.axis != TTN_FIXED) {
         char text[TTN_DESC_TEXT];
         return fail(g, "%s%s: %s cannot be a parameter, which has the build's real type and no axis of a batch",
@@ -313,14 +379,14 @@ int ttn_param(ttn_graph *g, const char *name, ttn_desc d, ttn_init init, unsigne
 
 int ttn_state(ttn_graph *g, const char *name, ttn_desc d)
 {
-    if (failed(g)) return TTN_FAILED;
+    if (cannot_record(g)) return TTN_FAILED;
     if (d.axis != TTN_FIXED) return fail(g, "%s%s: a state has no axis of a batch", g->scope, name ? name : "");
     return leaf(g, name, (ttn_value){.desc = d, .leaf = TTN_LEAF_STATE});
 }
 
 int ttn_detach(ttn_graph *g, int x)
 {
-    if (failed(g)) return TTN_FAILED;
+    if (cannot_record(g)) return TTN_FAILED;
     if (!is_value(g, x)) return fail(g, "detach: %d is no value of this graph (it has %d)", x, g->n_value);
     ttn_value d = g->value[x];
     return push_value(g, (ttn_value){.desc = d.desc, .node = d.node, .output = d.output, .root = d.root});
@@ -393,27 +459,49 @@ static ttn_status infer_shapes(ttn_graph *g, ttn_node *n)
     return TTN_OK;
 }
 
-/* n->name and n->hash: what was asked for, or the op's name with the first number that is free. */
-static ttn_status name_node(ttn_graph *g, ttn_node *n, const char *name)
+/* The first number from which the graph has not yet named a node of this name. NULL: out of memory. */
+static int *next_number(ttn_graph *g, uint64_t hash)
 {
-    if (name) {
-        n->name = full_name(g, name);
-        if (!n->name) return g->error.status;
-        n->hash = ttn_hash_text(n->name);
-        if (node_named(g, n->name, n->hash))
-            return TTN_FAIL(&g->error, TTN_EINVAL, "%s: two nodes have this name", n->name);
-        return TTN_OK;
+    ttn_name_table *t = &g->next_number;
+    if (t->room > 0) {
+        int64_t at = find_slot(t, hash, -1);
+        if (t->slot[at].number >= 0) return &t->slot[at].number;
     }
-    for (int number = 1;; number++) {
+    if (!note_name(t, hash, 1)) return NULL;
+    return &t->slot[find_slot(t, hash, -1)].number;
+}
+
+/* The op's name, with the first number that is free. */
+static ttn_status name_automatically(ttn_graph *g, ttn_node *n)
+{
+    char *base = full_name(g, n->op->name);
+    int *number = base ? next_number(g, ttn_hash_text(base)) : NULL;
+    free(base);
+    if (!number && g->error.status == TTN_OK) out_of_memory(g, "a name");
+    while (number) {
         char automatic[64];
-        snprintf(automatic, sizeof automatic, number == 1 ? "%s" : "%s_%d", n->op->name, number);
+        snprintf(automatic, sizeof automatic, *number == 1 ? "%s" : "%s_%d", n->op->name, *number);
+        (*number)++;
         n->name = full_name(g, automatic);
-        if (!n->name) return g->error.status;
+        if (!n->name) break;
         n->hash = ttn_hash_text(n->name);
         if (!node_named(g, n->name, n->hash)) return TTN_OK;
         free(n->name);
         n->name = NULL;
     }
+    return g->error.status;
+}
+
+/* n->name and n->hash. */
+static ttn_status name_node(ttn_graph *g, ttn_node *n, const char *name)
+{
+    if (!name) return name_automatically(g, n);
+    n->name = full_name(g, name);
+    if (!n->name) return g->error.status;
+    n->hash = ttn_hash_text(n->name);
+    if (node_named(g, n->name, n->hash))
+        return TTN_FAIL(&g->error, TTN_EINVAL, "%s: two nodes have this name", n->name);
+    return TTN_OK;
 }
 
 /* Output j's name: the node's own when it is alone. NULL: out of memory. */
@@ -453,13 +541,14 @@ static int push_node(ttn_graph *g, ttn_node n)
             return TTN_FAILED;
         }
     }
+    if (!note_name(&g->node_names, n.hash, g->n_node)) return out_of_memory(g, "a name");
     g->node[g->n_node++] = n;
     return n.out;
 }
 
 int ttn_apply_op(ttn_graph *g, const ttn_op *op, const char *node, const void *attr, const int *in)
 {
-    if (failed(g)) return TTN_FAILED;
+    if (cannot_record(g)) return TTN_FAILED;
     ttn_node n = {.op = op};
     int out = TTN_FAILED;
     if (name_node(g, &n, node) == TTN_OK && take_inputs(g, &n, in) == TTN_OK && copy_attr(g, &n, attr) == TTN_OK &&
@@ -485,6 +574,8 @@ int ttn_output(ttn_graph *g, int first, int j)
     if (failed(g)) return TTN_FAILED;
     if (!is_value(g, first) || g->value[first].node == TTN_NO_NODE)
         return fail(g, "output %d of %d: that is no node's value", j, first);
+    if (g->value[first].root != first)
+        return fail(g, "output %d of '%s': that is detached; detach the output", j, ttn_name_of_value(g, first));
     const ttn_node *n = &g->node[g->value[first].node];
     if (j < 0 || j >= n->sig.n_out)
         return fail(g, "%s: %s has no output %d, only %d", n->name, n->op->name, j, n->sig.n_out);
@@ -495,7 +586,7 @@ int ttn_output(ttn_graph *g, int first, int j)
 
 void ttn_block_begin(ttn_graph *g)
 {
-    if (failed(g)) return;
+    if (cannot_record(g)) return;
     if (g->block != TTN_NO_BLOCK) {
         fail(g, "%s: a block is opened inside a block", g->scope);
         return;
@@ -506,7 +597,7 @@ void ttn_block_begin(ttn_graph *g)
 
 void ttn_block_end(ttn_graph *g)
 {
-    if (failed(g)) return;
+    if (cannot_record(g)) return;
     if (g->block == TTN_NO_BLOCK) {
         fail(g, "%s: a block is closed that was not opened", g->scope);
         return;

@@ -9,7 +9,7 @@
  *
  * Nothing is computed: a call appends a node and infers shapes. Builders return a value's number, or TTN_FAILED once
  * anything has failed; TTN_FAILED in gives TTN_FAILED out and the first message stays, so a model is written straight
- * down and checked once (ttn_graph_check, or when a plan is made).
+ * down and checked once (ttn_graph_check, or when a plan is made). A graph of which a plan was made cannot grow any more.
  */
 #ifndef TTN_GRAPH_H
 #define TTN_GRAPH_H

@@ -34,6 +34,17 @@ typedef struct {
     uint64_t hash;
 } ttn_node;
 
+/* Names by their hash: open addressing, room a power of two. */
+typedef struct {
+    uint64_t hash;
+    int number; /* of a leaf's value or of a node; -1: a free place */
+} ttn_name_slot;
+
+typedef struct {
+    ttn_name_slot *slot;
+    int64_t n, room;
+} ttn_name_table;
+
 enum { TTN_MAX_SCOPES = 16, TTN_MAX_NAME = 256 };
 
 struct ttn_graph {
@@ -46,7 +57,10 @@ struct ttn_graph {
     char scope[TTN_MAX_NAME];         /* "layer.0." */
     size_t scope_end[TTN_MAX_SCOPES]; /* its length before each open scope */
     int n_scope;
-    ttn_error error; /* the first failure; builders stick after it */
+    ttn_name_table leaf_names, node_names;
+    ttn_name_table next_number; /* of nodes named by the graph: hash of the full name without number, next number */
+    int sealed;                 /* a plan holds it: nothing can be recorded any more */
+    ttn_error error;            /* the first failure; builders stick after it */
 };
 
 /* ttn_apply for a descriptor that may not be in the registry: the ops of tests. */

@@ -48,7 +48,7 @@ typedef struct {
     int n_in;
     ttn_desc in[TTN_MAX_IN]; /* ndim < 0: an optional input left out */
 
-    int n_out;
+    int n_out; /* op->n_out, there already */
     ttn_desc out[TTN_MAX_OUT];
     int n_aux;
     ttn_desc aux[TTN_MAX_AUX]; /* kept for backward; sized by capacities, never by the batch at hand */

@@ -14,6 +14,7 @@ static int is_value(const ttn_graph *g, int v)
 
 static ttn_status check_values(const ttn_graph *g, const int *v, int n, const char *what, ttn_error *err)
 {
+    if (n < 0 || (n > 0 && !v)) return TTN_FAIL(err, TTN_EINVAL, "plan: a list of %d for '%s'", n, what);
     for (int i = 0; i < n; i++)
         if (!is_value(g, v[i]))
             return TTN_FAIL(err, TTN_EINVAL, "plan: %s %d is %d, no value of this graph (it has %d)", what, i, v[i],
@@ -41,11 +42,27 @@ static ttn_status check_node_value(const ttn_graph *g, int v, const char *what, 
     return TTN_FAIL(err, TTN_EINVAL, "plan: %s of '%s': that is a leaf, no node", what, ttn_name_of_value(g, v));
 }
 
+static ttn_status check_kept(const ttn_graph *g, int v, ttn_error *err)
+{
+    const ttn_value *x = &g->value[g->value[v].root];
+    if (x->leaf != TTN_LEAF_PARAM && x->leaf != TTN_LEAF_STATE) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL, "plan: '%s' needs no keeping, it is read from the weights", x->name);
+}
+
+static ttn_status check_closed(const ttn_graph *g, ttn_error *err)
+{
+    if (g->n_scope > 0) return TTN_FAIL(err, TTN_EINVAL, "plan: the scope '%s' is still open", g->scope);
+    if (g->block != TTN_NO_BLOCK) return TTN_FAIL(err, TTN_EINVAL, "plan: a block is still open");
+    return TTN_OK;
+}
+
 static ttn_status check_options(const ttn_graph *g, const ttn_plan_options *o, ttn_error *err)
 {
     ttn_status status = check_values(g, o->loss, o->n_loss, "loss", err);
     if (status == TTN_OK) status = check_values(g, o->keep, o->n_keep, "kept value", err);
     if (status == TTN_OK) status = check_values(g, o->stat, o->n_stat, "statistic", err);
+    for (int i = 0; i < o->n_keep && status == TTN_OK; i++)
+        status = check_kept(g, o->keep[i], err);
     for (int i = 0; i < o->n_loss && status == TTN_OK; i++)
         status = check_loss(g, o->loss[i], err);
     for (int i = 0; i < o->n_loss; i++)
@@ -55,6 +72,8 @@ static ttn_status check_options(const ttn_graph *g, const ttn_plan_options *o, t
                     TTN_FAIL(err, TTN_EINVAL, "plan: the loss '%s' is given twice", ttn_name_of_value(g, o->loss[i]));
     for (int i = 0; i < o->n_stat && status == TTN_OK; i++)
         status = check_node_value(g, o->stat[i], "a statistic", err);
+    if (status == TTN_OK && (o->n_tap < 0 || (o->n_tap > 0 && !o->tap)))
+        status = TTN_FAIL(err, TTN_EINVAL, "plan: a list of %d for 'tap'", o->n_tap);
     for (int i = 0; i < o->n_tap && status == TTN_OK; i++) {
         status = check_values(g, &o->tap[i].value, 1, "tap", err);
         if (status == TTN_OK) status = check_node_value(g, o->tap[i].value, "a tap", err);
@@ -305,12 +324,13 @@ static ttn_status fill_plan(ttn_plan *p, const ttn_plan_options *options, ttn_er
     return status;
 }
 
-ttn_status ttn_plan_create(const ttn_graph *g, const ttn_plan_options *options, ttn_plan **ret, ttn_error *err)
+ttn_status ttn_plan_create(ttn_graph *g, const ttn_plan_options *options, ttn_plan **ret, ttn_error *err)
 {
     *ret = NULL;
     static const ttn_plan_options defaults = {0};
     if (!options) options = &defaults;
     ttn_status status = ttn_graph_check(g, err);
+    if (status == TTN_OK) status = check_closed(g, err);
     if (status == TTN_OK) status = check_options(g, options, err);
     if (status != TTN_OK) return status;
     ttn_plan *p = calloc(1, sizeof *p);
@@ -321,6 +341,7 @@ ttn_status ttn_plan_create(const ttn_graph *g, const ttn_plan_options *options, 
         ttn_plan_destroy(p);
         return status;
     }
+    g->sealed = 1;
     *ret = p;
     return TTN_OK;
 }

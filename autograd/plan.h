@@ -49,20 +49,22 @@ typedef struct {
     size_t budget; /* bytes of the block; 0: recompute exactly the marked blocks */
     const ttn_tap *tap;
     int n_tap;
-    int n_thread;       /* 0: 1 */
+    int n_thread;       /* 0: 1; at most what ttn_start was told */
     ttn_device *device; /* NULL: the host */
-    ttn_memory *memory; /* the block to use, shared by plans that do not run at the same time; NULL: one of its own */
-    unsigned debug;     /* TTN_PLAN_… */
-    /* Called when the last writer of a parameter's gradient has been queued, in slab order. */
+    /* The block to use, shared by plans that do not run at the same time: the results of one are gone when the next runs, and
+     * reading them is refused. NULL: a block of its own. */
+    ttn_memory *memory;
+    unsigned debug; /* TTN_PLAN_… */
+    /* Called when the last writer of a parameter's gradient has been queued: once for each, in slab order but where a
+     * parameter's first reader leads to no loss. */
     void (*gradient_final)(void *ctx, const char *name);
     void *gradient_final_ctx;
 } ttn_plan_options;
 
-/* Schedule g. options NULL: all defaults. *ret is the caller's; on failure NULL and a sentence that names nodes by their
+/* Schedule g, which from then on cannot grow (freezing, for later plans, goes on). options NULL: all defaults. *ret is the caller's; on failure NULL and a sentence that names nodes by their
  * dotted names. TTN_EINVAL: a loss that is no scalar, a number that is no value. TTN_ENOMEM: a budget too small (with the
  * smallest that would do), out of memory. */
-TTN_MUST_USE ttn_status ttn_plan_create(const ttn_graph *g, const ttn_plan_options *options, ttn_plan **ret,
-                                        ttn_error *err);
+TTN_MUST_USE ttn_status ttn_plan_create(ttn_graph *g, const ttn_plan_options *options, ttn_plan **ret, ttn_error *err);
 void ttn_plan_destroy(ttn_plan *p);
 
 /* Every parameter and state of the graph must be in w, with the same shape; w gets its gradient slab if the plan needs
@@ -77,7 +79,8 @@ TTN_MUST_USE ttn_status ttn_plan_bind(ttn_plan *p, const char *input, const void
  * TTN_EINVAL: an input or the weights are missing, the feed does not fit. After a failure the plan can be run again. */
 TTN_MUST_USE ttn_status ttn_plan_run(ttn_plan *p, const ttn_feed *feed, const double *loss_weight, ttn_error *err);
 
-/* Copy a kept value or a loss to the host: its capacity's bytes. */
+/* Copy a kept value or a loss of the last run to the host: its capacity's bytes. TTN_EINVAL: not kept, no run has ended
+ * well since the last failure, or another plan has used the shared memory since. */
 TTN_MUST_USE ttn_status ttn_plan_read(const ttn_plan *p, int value, void *data, ttn_error *err);
 
 /* Statistics of the node that made `value`, from the last run: *n doubles, borrowed until the next run. NULL, 0: it has

@@ -108,6 +108,7 @@ struct ttn_plan {
     int *stat_first;         /* [node] where its statistics begin */
     int n_stat;
     uint64_t *fp_saved; /* [thread] control words of the caller during a run */
+    int ran;            /* the last run ended well: its results can be read */
     int trap;
     double (*now)(void *ctx);
     void *now_ctx;
@@ -125,8 +126,8 @@ void ttn_request_free(request *want);
 ttn_status ttn_schedule_create(const request *want, schedule *s, ttn_error *err);
 void ttn_schedule_free(schedule *s);
 
-/* Steps, lives, sharing, bytes alive. No packing. */
-void ttn_schedule_make(const request *want, const choice *c, schedule *s);
+/* Steps, lives, sharing, bytes alive. No packing. TTN_EINVAL: all buffers together do not fit in 64 bits. */
+ttn_status ttn_schedule_make(const request *want, const choice *c, schedule *s, ttn_error *err);
 
 /* The cost of one pass of a node, with or without its spare aux. */
 ttn_cost ttn_node_cost(const ttn_node *n, ttn_pass pass, int lean);

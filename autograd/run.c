@@ -30,7 +30,8 @@ ttn_status ttn_plan_attach(ttn_plan *p, ttn_weights *w, ttn_error *err)
 {
     const ttn_graph *g = p->want.g;
     p->weights = NULL;
-    p->base = NULL;
+    p->base = NULL; /* the calls point into the old ones */
+    p->ran = 0;
     ttn_status status = TTN_OK;
     for (int v = 0; v < g->n_value && status == TTN_OK; v++)
         if (g->value[v].leaf == TTN_LEAF_PARAM || g->value[v].leaf == TTN_LEAF_STATE)
@@ -43,6 +44,7 @@ ttn_status ttn_plan_attach(ttn_plan *p, ttn_weights *w, ttn_error *err)
 ttn_status ttn_plan_bind(ttn_plan *p, const char *input, const void *data, ttn_error *err)
 {
     const ttn_graph *g = p->want.g;
+    if (!input) return TTN_FAIL(err, TTN_EINVAL, "plan: an input without a name is bound");
     for (int v = 0; v < g->n_value; v++) {
         if (g->value[v].leaf != TTN_LEAF_INPUT || strcmp(g->value[v].name, input) != 0) continue;
         if (!data) return TTN_FAIL(err, TTN_EINVAL, "plan: input '%s' is bound to nothing", input);
@@ -304,13 +306,16 @@ ttn_status ttn_plan_run(ttn_plan *p, const ttn_feed *feed, const double *loss_we
         .loss_weight = loss_weight,
         .on = {.device = p->device, .n_thread = p->want.options.n_thread},
     };
+    p->ran = 0;
     ttn_status status = check_feed(p, feed, err);
     if (status == TTN_OK) status = check_bound(p, err);
     if (status == TTN_OK) status = bind_memory(p, &r.on, err);
     if (status != TTN_OK) return status;
+    *p->device->ops->memory_user(p->memory) = p;
     ttn_fp_begin_threads(r.on.n_thread, p->fp_saved);
     status = run_steps(&r, err);
     ttn_fp_end_threads(r.on.n_thread, p->fp_saved);
+    p->ran = status == TTN_OK;
     return status;
 }
 
@@ -325,7 +330,13 @@ ttn_status ttn_plan_read(const ttn_plan *p, int value, void *data, ttn_error *er
     int b = p->s.value_buffer[0][v];
     if (!p->want.kept[v] || b == PLACE_NONE)
         return TTN_FAIL(err, TTN_EINVAL, "read: '%s' is not kept by this plan", ttn_name_of_value(g, v));
-    if (!p->base) return TTN_FAIL(err, TTN_EINVAL, "read: '%s' before the first run", ttn_name_of_value(g, v));
+    if (!p->ran)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "read: '%s', but no run has ended well since the plan was made, attached or failed",
+                        ttn_name_of_value(g, v));
+    if (*p->device->ops->memory_user(p->memory) != p)
+        return TTN_FAIL(err, TTN_EINVAL, "read: '%s', but another plan has used the shared memory since",
+                        ttn_name_of_value(g, v));
     const ttn_stream on = {.device = p->device, .n_thread = p->want.options.n_thread};
     return p->device->ops->get(&on, data, address_of_buffer(p, b), ttn_desc_bytes(&g->value[v].desc), err);
 }

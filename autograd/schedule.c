@@ -473,7 +473,7 @@ static void share_backward(scheduler *w, int at)
 
 /* ---- bytes ---- */
 
-static void count_bytes(schedule *s)
+static ttn_status count_bytes(schedule *s, ttn_error *err)
 {
     const int n_time = s->n_step + 1; /* the steps, and after them */
     s->sum = 0;
@@ -482,7 +482,8 @@ static void count_bytes(schedule *s)
     memset(s->alive, 0, ((size_t)n_time + 1) * sizeof *s->alive);
     for (int b = 0; b < s->n_buffer; b++) {
         const buffer *x = &s->buffer[b];
-        s->sum += x->bytes;
+        if (!ttn_size_add(s->sum, x->bytes, &s->sum)) /* then neither the peak nor the block can wrap */
+            return TTN_FAIL(err, TTN_EINVAL, "plan: all values together do not fit in 64 bits");
         if (x->shares != b) continue;
         s->alive[x->first] += x->bytes;
         s->alive[x->last + 1] -= x->bytes; /* wraps, and wraps back in the sum */
@@ -495,9 +496,10 @@ static void count_bytes(schedule *s)
         s->peak = alive;
         s->peak_step = at;
     }
+    return TTN_OK;
 }
 
-void ttn_schedule_make(const request *want, const choice *c, schedule *s)
+ttn_status ttn_schedule_make(const request *want, const choice *c, schedule *s, ttn_error *err)
 {
     scheduler w = {.want = want, .g = want->g, .choice = c, .s = s};
     add_steps(&w);
@@ -510,7 +512,7 @@ void ttn_schedule_make(const request *want, const choice *c, schedule *s)
             else
                 share_forward(&w, at);
         }
-    count_bytes(s);
+    return count_bytes(s, err);
 }
 
 ttn_cost ttn_node_cost(const ttn_node *n, ttn_pass pass, int lean)

@@ -57,9 +57,9 @@ static void note_uses(const ttn_graph *g, parameter *of_value)
     for (int k = g->n_node - 1; k >= 0; k--)
         for (int i = g->node[k].op->n_in - 1; i >= 0; i--) {
             int in = g->node[k].in[i];
-            if (in == TTN_NONE) continue;
-            of_value[g->value[in].root].first_use = k;
-            of_value[g->value[in].root].input = i;
+            if (in == TTN_NONE || g->value[in].root != in) continue; /* no gradient comes through a detached value */
+            of_value[in].first_use = k;
+            of_value[in].input = i;
         }
 }
 
@@ -256,6 +256,7 @@ const ttn_weight *ttn_weights_at(const ttn_weights *w, int i)
 
 int ttn_weights_find(const ttn_weights *w, const char *name)
 {
+    if (!name) return -1;
     uint64_t hash = ttn_hash_text(name);
     for (int i = 0; i < w->n_entry; i++)
         if (w->entry[i].hash == hash && strcmp(w->entry[i].name, name) == 0) return i;

@@ -1,8 +1,8 @@
 /* The values of a model's parameters and states, in flat slabs.
  *
  * Made from one graph and shared by every other graph of the same model: another length, evaluation. A slab holds all
- * trainable parameters first, in the order in which backward finishes their gradients (the reverse of first use), then the
- * frozen ones; value, gradient and the optimizer's two moments have the same layout, so an optimizer is one loop over a
+ * trainable parameters first, in the reverse order of first use (in which backward finishes their gradients, but where a
+ * first reader leads to no loss), then the frozen ones; value, gradient and the optimizer's two moments have the same layout, so an optimizer is one loop over a
  * slab. Every tensor begins at a multiple of 64 bytes; what lies between is 0 in all slabs.
  */
 #ifndef TTN_WEIGHTS_H

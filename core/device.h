@@ -39,6 +39,8 @@ typedef struct {
     void (*memory_touch)(ttn_memory *m, const ttn_stream *s);
     void *(*memory_base)(const ttn_memory *m);
     size_t (*memory_bytes)(const ttn_memory *m);
+    /* A word for whoever uses the region, NULL at first: plans that share one mark whose results lie in it. */
+    const void **(*memory_user)(ttn_memory *m);
     void (*memory_destroy)(ttn_memory *m);
 
     /* In the stream's order. put and get: the host's side may be reused when they return. */

@@ -10,6 +10,7 @@ struct ttn_memory {
     ttn_block *block;
     size_t bytes;
     size_t touched; /* the first so many of them, in whole pages */
+    const void *user;
 };
 
 enum { PAGE = 4096 };
@@ -74,6 +75,11 @@ static void *memory_base(const ttn_memory *m)
 static size_t memory_bytes(const ttn_memory *m)
 {
     return m->bytes;
+}
+
+static const void **memory_user(ttn_memory *m)
+{
+    return &m->user;
 }
 
 static ttn_status copy(const ttn_stream *s, void *to, const void *from, size_t bytes, ttn_error *err)
@@ -179,6 +185,7 @@ static const ttn_device_ops cpu_ops = {
     .memory_touch = memory_touch,
     .memory_base = memory_base,
     .memory_bytes = memory_bytes,
+    .memory_user = memory_user,
     .memory_destroy = memory_destroy,
     .put = copy,
     .get = copy,

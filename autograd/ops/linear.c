@@ -1,6 +1,7 @@
 /* linear:  y = x W^T + b.   x (N, I)   W (O, I)   b (O) or none   y (N, O)
  * dx = dy W     dW = dy^T x     db = sum over rows of dy */
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
@@ -33,6 +34,9 @@ static ttn_status shape(ttn_sig *s, ttn_error *err)
     if (s->in[WEIGHT].axis != TTN_FIXED || d.I < 1 || d.O < 1)
         return TTN_FAIL(err, TTN_EINVAL, "linear: weight is %s, expected (O, I) with both at least 1",
                         ttn_desc_print(&s->in[WEIGHT], text));
+    if (d.I > INT_MAX || d.O > INT_MAX)
+        return TTN_FAIL(err, TTN_EINVAL, "linear: weight is %s, and BLAS counts to %d",
+                        ttn_desc_print(&s->in[WEIGHT], text), INT_MAX);
     if (s->in[0].dim[1] != d.I)
         return TTN_FAIL(err, TTN_EINVAL, "linear: x has width %" PRId64 ", but weight is %s and takes %" PRId64,
                         s->in[0].dim[1], ttn_desc_print(&s->in[WEIGHT], text), d.I);
@@ -145,6 +149,12 @@ static const ttn_case cases[] = {
      .used = {.rows = 6},
      .in = {TTN_ROWS_OF(4), TTN_MATRIX(0, 4), TTN_VECTOR(0)},
      .refused = "weight is " TTN_REAL_NAME " (0, 4), expected (O, I) with both at least 1"},
+    {.about = "a weight that BLAS cannot count",
+     .used = {.rows = 6},
+     .in = {{.axis = TTN_ROWS, .ndim = 2, .dim = {0, (int64_t)INT_MAX + 1}},
+            TTN_MATRIX(1, (int64_t)INT_MAX + 1),
+            TTN_LEFT_OUT},
+     .refused = "BLAS counts to 2147483647"},
     {.about = "no weight",
      .used = {.rows = 6},
      .in = {TTN_ROWS_OF(4), TTN_LEFT_OUT, TTN_VECTOR(4)},

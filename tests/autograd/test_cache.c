@@ -27,6 +27,9 @@ static void the_ladder_grows_by_a_quarter_in_whole_tiles(void **state)
         rungs++;
     }
     assert_true(rungs < 40); /* up to a million rows */
+    const int64_t most = INT64_MAX / TTN_GRAPH_TILE * TTN_GRAPH_TILE;
+    assert_int_equal(ttn_ladder(INT64_MAX), most);
+    assert_int_equal(ttn_ladder(-5), 0);
 }
 
 typedef struct {
@@ -123,10 +126,14 @@ static void a_failed_recording_is_reported_and_forgotten(void **state)
     assert_ok(ttn_plan_cache_create(record, &r, NULL, NULL, 2, (size_t)1 << 32, &cache, &err), &err);
     assert_fails(ttn_plan_cache_get(cache, (ttn_extent){.rows = 1}, 0, &p, &err), TTN_EFORMAT, &err, "as told");
     assert_null(p);
+    err = (ttn_error){0};
+    assert_fails(ttn_plan_cache_get(cache, (ttn_extent){0}, 0, &p, &err), TTN_EFORMAT, &err, "as told");
     r.fail = 0;
     err = (ttn_error){0};
+    assert_ok(ttn_plan_cache_get(cache, (ttn_extent){0}, 0, &p, &err), &err);
+    assert_non_null(p);
     assert_ok(ttn_plan_cache_get(cache, (ttn_extent){.rows = 1}, 0, &p, &err), &err);
-    assert_int_equal(ttn_plan_cache_made(cache), 1);
+    assert_int_equal(ttn_plan_cache_made(cache), 2);
     ttn_plan_cache_destroy(cache);
 }
 

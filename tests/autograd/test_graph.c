@@ -1,4 +1,5 @@
 /* Recording: shapes, names, and what happens after a mistake. */
+#include <stdio.h>
 #include <string.h>
 #include "tests/harness/test.h"
 #include "tests/harness/shim.h"
@@ -124,8 +125,9 @@ static void broken_names_are_refused(void **state)
         expect_failure(g, "make a name");
     }
     ttn_graph *g = small_graph();
+    ttn_scope_begin(g, "a");
     ttn_input(g, NULL, ttn_vector(3));
-    expect_failure(g, "make a name");
+    expect_failure(g, "in scope 'a.': a leaf without a name");
     char long_name[TTN_MAX_NAME + 1];
     memset(long_name, 'a', TTN_MAX_NAME);
     long_name[TTN_MAX_NAME] = 0;
@@ -184,6 +186,9 @@ static void inputs_must_be_values(void **state)
     ttn_output(g, ttn_input(g, "x", ttn_vector(2)), 0);
     expect_failure(g, "no node's value");
     g = small_graph();
+    ttn_output(g, ttn_detach(g, toy_pair_of(g, "p", ttn_input(g, "x", ttn_vector(2)))), 1);
+    expect_failure(g, "output 1 of 'p.0': that is detached");
+    g = small_graph();
     ttn_output(g, toy_pair_of(g, "p", ttn_input(g, "x", ttn_vector(2))), 2);
     expect_failure(g, "p: pair has no output 2");
 }
@@ -223,6 +228,65 @@ static void parameters_and_states_have_no_batch_axis(void **state)
     g = small_graph();
     ttn_input(g, "x", (ttn_desc){.ndim = -1});
     expect_failure(g, "-1 dimensions");
+}
+
+/* ---- what an op says of its outputs is looked at ---- */
+
+static ttn_status shape_of_more_rows(ttn_sig *s, ttn_error *err)
+{
+    (void)err;
+    s->out[0] = s->in[0];
+    s->out[0].dim[0]++;
+    return TTN_OK;
+}
+
+static ttn_status shape_of_too_much_aux(ttn_sig *s, ttn_error *err)
+{
+    (void)err;
+    s->out[0] = s->in[0];
+    s->n_aux = 1;
+    s->aux[0] = ttn_matrix(INT64_MAX / 8, 1000);
+    return TTN_OK;
+}
+
+static void outputs_and_aux_are_checked(void **state)
+{
+    (void)state;
+    const ttn_op more = {.name = "more", .n_in = 1, .n_out = 1, .shape = shape_of_more_rows};
+    ttn_graph *g = small_graph();
+    ttn_apply_op(g, &more, "y", NULL, (int[]){ttn_input(g, "x", ttn_rows(g, 4))});
+    expect_failure(g, "y: more: f");
+    const ttn_op much = {.name = "much", .n_in = 1, .n_out = 1, .shape = shape_of_too_much_aux};
+    g = small_graph();
+    ttn_apply_op(g, &much, "y", NULL, (int[]){ttn_input(g, "x", ttn_rows(g, 4))});
+    expect_failure(g, "y: much: its bytes do not fit");
+}
+
+static void thousands_of_nodes_are_named_in_no_time(void **state)
+{
+    (void)state;
+    ttn_graph *g = small_graph();
+    int x = ttn_input(g, "x", ttn_rows(g, 4));
+    enum { N = 20000 }; /* took a minute when each name was looked for among all others */
+    for (int i = 0; i < N; i++)
+        x = toy_square_of(g, NULL, x);
+    char last[32];
+    snprintf(last, sizeof last, "square_%d", N);
+    assert_string_equal(ttn_name_of_value(g, x), last);
+    toy_square_of(g, "square_77", x);
+    expect_failure(g, "square_77: two nodes");
+}
+
+/* A number that was taken by name is passed over. */
+static void automatic_names_pass_over_given_ones(void **state)
+{
+    (void)state;
+    ttn_graph *g = small_graph();
+    int x = ttn_input(g, "x", ttn_rows(g, 4));
+    toy_square_of(g, "square_2", x);
+    toy_square_of(g, NULL, x);
+    assert_string_equal(ttn_name_of_value(g, toy_square_of(g, NULL, x)), "square_3");
+    ttn_graph_destroy(g);
 }
 
 /* ---- gradients ---- */
@@ -337,6 +401,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(inputs_must_be_values),
         cmocka_unit_test(attributes_are_copied_and_required),
         cmocka_unit_test(parameters_and_states_have_no_batch_axis),
+        cmocka_unit_test(outputs_and_aux_are_checked),
+        cmocka_unit_test(thousands_of_nodes_are_named_in_no_time),
+        cmocka_unit_test(automatic_names_pass_over_given_ones),
         cmocka_unit_test(a_gradient_where_the_op_has_none_is_refused),
         cmocka_unit_test(freezing_goes_by_pattern_and_spreads),
         cmocka_unit_test(unfreezing_what_cannot_be_trained_is_refused),

@@ -486,15 +486,77 @@ static void a_budget_too_small_names_the_smallest_that_would_do(void **state)
     assert_fails(ttn_plan_create(m.g, &o, &p, &err), TTN_ENOMEM, &err, "1000 bytes is too small");
     assert_null(p);
     size_t smallest = 0;
-    assert_int_equal(sscanf(strstr(err.text, "can be, "), "can be, %zu", &smallest), 1);
+    const char *number = strstr(err.text, "recomputed: ");
+    assert_non_null(number);
+    assert_int_equal(sscanf(number, "recomputed: %zu", &smallest), 1);
     o.budget = smallest;
     err = (ttn_error){0};
     assert_ok(ttn_plan_create(m.g, &o, &p, &err), &err);
     assert_true(ttn_plan_report_of(p)->bytes <= smallest);
     ttn_plan_destroy(p);
-    o.budget = smallest - 1;
+    /* it is near the smallest: the range down to the budget was halved twelve times */
+    o.budget = smallest - smallest / 1000 - 256;
     assert_fails(ttn_plan_create(m.g, &o, &p, &err), TTN_ENOMEM, &err, "too small");
     ttn_graph_destroy(m.g);
+}
+
+/* What was given up on the way and turned out not to be necessary is kept: none of it can be kept without exceeding the
+ * budget. Dearest first: what stays dropped is the cheap part. */
+static void no_node_is_recomputed_that_could_be_kept(void **state)
+{
+    (void)state;
+    model_config c = config_of(MODEL_PRE_NORM, 4);
+    model m = model_record(&c);
+    ttn_error err = {0};
+    ttn_plan *p;
+    ttn_plan_options o = {.loss = &m.loss, .n_loss = 1};
+    size_t least = plan_of(m.g, o, &p)->bytes;
+    ttn_plan_destroy(p);
+    o.budget = TTN_NO_BUDGET;
+    size_t most = plan_of(m.g, o, &p)->bytes;
+    ttn_plan_destroy(p);
+    for (size_t part = 1; part < 16; part++) {
+        o.budget = least + (most - least) * part / 16;
+        plan_of(m.g, o, &p);
+        int dropped = 0;
+        for (int k = 0; k < m.g->n_node; k++) {
+            if (!p->choice.drop[k]) continue;
+            dropped++;
+            p->choice.drop[k] = 0;
+            assert_ok(ttn_schedule_make(&p->want, &p->choice, &p->s, &err), &err);
+            assert_ok(ttn_schedule_pack(&p->s, &err), &err);
+            assert_true(p->s.bytes > o.budget);
+            p->choice.drop[k] = 1;
+        }
+        assert_true(dropped > 0);
+        ttn_plan_destroy(p);
+    }
+    ttn_graph_destroy(m.g);
+}
+
+/* A head that nothing needs reads a value of a block: the block can be recomputed all the same. */
+static void a_dead_reader_does_not_hold_a_block(void **state)
+{
+    (void)state;
+    int n_again[2];
+    for (int dead = 0; dead < 2; dead++) {
+        ttn_graph *g = ttn_graph_create(capacity);
+        int w = ttn_param(g, "w", ttn_vector(1000), small, 0);
+        ttn_block_begin(g);
+        int h = toy_square_of(g, "h", toy_square_of(g, "inner", w));
+        ttn_block_end(g);
+        if (dead) toy_pair_of(g, "dead", h);
+        ttn_block_begin(g);
+        int y = toy_square_of(g, "y", h);
+        ttn_block_end(g);
+        int loss = toy_sum_of(g, "loss", y);
+        ttn_plan *p;
+        n_again[dead] = plan_of(g, (ttn_plan_options){.loss = &loss, .n_loss = 1}, &p)->n_again;
+        ttn_plan_destroy(p);
+        ttn_graph_destroy(g);
+    }
+    assert_int_equal(n_again[0], n_again[1]);
+    assert_true(n_again[0] > 0);
 }
 
 /* A spare aux is left out where the budget asks for it, at its own cost, and the bits stay. */
@@ -562,7 +624,7 @@ static void an_inference_plan_keeps_nothing_for_backward(void **state)
 
 /* ---- mistakes ---- */
 
-static void expect_refused(const ttn_graph *g, ttn_plan_options o, const char *words)
+static void expect_refused(ttn_graph *g, ttn_plan_options o, const char *words)
 {
     ttn_plan *p;
     ttn_error err = {0};
@@ -577,6 +639,9 @@ static void requests_that_make_no_sense_are_refused(void **state)
     model m = model_record(&c);
     int none = 1000;
     int detached = ttn_detach(m.g, m.loss);
+    int weight = 0;
+    while (strcmp(ttn_name_of_value(m.g, weight), "embed.weight") != 0)
+        weight++;
     int twice[] = {m.loss, m.loss};
     ttn_tap tap = {.value = m.x};
     expect_refused(m.g, (ttn_plan_options){.loss = &none, .n_loss = 1}, "loss 0 is 1000, no value");
@@ -589,9 +654,53 @@ static void requests_that_make_no_sense_are_refused(void **state)
     expect_refused(m.g, (ttn_plan_options){.stat = &m.x, .n_stat = 1}, "'x': that is a leaf");
     expect_refused(m.g, (ttn_plan_options){.tap = &tap, .n_tap = 1}, "a tap of 'x'");
     expect_refused(m.g, (ttn_plan_options){.n_thread = -1}, "-1 threads");
+    expect_refused(m.g, (ttn_plan_options){.keep = &weight, .n_keep = 1}, "'embed.weight' needs no keeping");
+    expect_refused(m.g, (ttn_plan_options){.keep = &none, .n_keep = -1}, "a list of -1 for 'kept value'");
+    expect_refused(m.g, (ttn_plan_options){.n_loss = 1}, "a list of 1 for 'loss'");
+    expect_refused(m.g, (ttn_plan_options){.n_tap = -2}, "a list of -2 for 'tap'");
+    ttn_scope_begin(m.g, "open");
+    expect_refused(m.g, (ttn_plan_options){0}, "the scope 'open.' is still open");
+    ttn_scope_end(m.g);
+    ttn_block_begin(m.g);
+    expect_refused(m.g, (ttn_plan_options){0}, "a block is still open");
+    ttn_block_end(m.g);
     ttn_input(m.g, "x", ttn_vector(1)); /* the name is taken: the graph has failed */
     expect_refused(m.g, (ttn_plan_options){0}, "x: two leaves");
     ttn_graph_destroy(m.g);
+}
+
+static void values_beyond_64_bits_are_refused(void **state)
+{
+    (void)state;
+    ttn_graph *g = ttn_graph_create((ttn_extent){.seqs = (int64_t)1 << 57});
+    int x = ttn_input(g, "x", ttn_seqs(g, 32 / (int64_t)sizeof(real)));
+    int keep[5] = {x};
+    for (int i = 1; i < 5; i++)
+        keep[i] = toy_pair_of(g, NULL, keep[i - 1]);
+    expect_refused(g, (ttn_plan_options){.keep = keep, .n_keep = 5}, "do not fit in 64 bits");
+    ttn_graph_destroy(g);
+}
+
+/* A plan points into its graph: recording on is refused, and the plan goes on working. */
+static void a_graph_with_a_plan_does_not_grow(void **state)
+{
+    (void)state;
+    ttn_graph *g = ttn_graph_create(capacity);
+    int sum = toy_sum_of(g, "sum", toy_square_of(g, "y", ttn_input(g, "x", ttn_vector(3))));
+    ttn_plan *p;
+    plan_of(g, (ttn_plan_options){.keep = &sum, .n_keep = 1}, &p);
+    assert_int_equal(toy_square_of(g, NULL, 0), TTN_FAILED);
+    ttn_error err = {0};
+    assert_fails(ttn_graph_check(g, &err), TTN_EINVAL, &err, "after a plan was made");
+    const real x[3] = {1, 2, 3};
+    real read;
+    err = (ttn_error){0};
+    assert_ok(ttn_plan_bind(p, "x", x, &err), &err);
+    assert_ok(ttn_plan_run(p, &(ttn_feed){0}, NULL, &err), &err);
+    assert_ok(ttn_plan_read(p, sum, &read, &err), &err);
+    assert_true(read == 4 + 9 + 16);
+    ttn_plan_destroy(p);
+    ttn_graph_destroy(g);
 }
 
 static void an_empty_graph_is_an_empty_plan(void **state)
@@ -650,6 +759,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_frozen_linear_layer_keeps_no_input),
         cmocka_unit_test(a_mark_recomputes_its_block_and_only_that),
         cmocka_unit_test(a_budget_too_small_names_the_smallest_that_would_do),
+        cmocka_unit_test(no_node_is_recomputed_that_could_be_kept),
+        cmocka_unit_test(a_dead_reader_does_not_hold_a_block),
+        cmocka_unit_test(values_beyond_64_bits_are_refused),
+        cmocka_unit_test(a_graph_with_a_plan_does_not_grow),
         cmocka_unit_test(a_spare_aux_is_left_out_under_a_budget),
         cmocka_unit_test(an_inference_plan_keeps_nothing_for_backward),
         cmocka_unit_test(requests_that_make_no_sense_are_refused),

@@ -269,6 +269,42 @@ static void nothing_comes_back_through_detach(void **state)
     tear_down(&s);
 }
 
+/* dy may be left in the buffer of the last gradient only: the first one still needs it. */
+static void a_gradient_passed_on_is_not_overwritten_too_early(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        ttn_graph *g = ttn_graph_create(capacity);
+        int v = ttn_param(g, "v", ttn_vector(5), small, 0);
+        int w = ttn_param(g, "w", ttn_vector(5), small, 0);
+        int a = ttn_scale(g, "a", v, 1);
+        int b = ttn_scale(g, "b", w, 1);
+        int sum = toy_sum_of(g, "sum", toy_blend_of(g, "y", a, b));
+        unsigned debug = TTN_PLAN_POISON | (shared ? 0 : TTN_PLAN_NO_SHARE);
+        set_up s = set_up_of(g, (ttn_plan_options){.loss = &sum, .n_loss = 1, .debug = debug});
+        ttn_feed f = {0};
+        expect_run(&s, &f, NULL);
+        const real *dv = ttn_weights_address(s.w, ttn_weights_find(s.w, "v"), TTN_SLAB_GRADIENT);
+        const real *dw = ttn_weights_address(s.w, ttn_weights_find(s.w, "w"), TTN_SLAB_GRADIENT);
+        assert_true(dv[0] == 2 && dv[4] == 2 && dw[0] == 3 && dw[4] == 3);
+        tear_down(&s);
+    }
+}
+
+static void a_detached_value_can_be_kept_and_read(void **state)
+{
+    (void)state;
+    ttn_graph *g = ttn_graph_create(capacity);
+    int h = toy_square_of(g, "h", ttn_param(g, "w", ttn_vector(1), (ttn_init){TTN_INIT_CONSTANT, 1}, 0));
+    int d = ttn_detach(g, h);
+    toy_square_of(g, "after", d);
+    set_up s = set_up_of(g, (ttn_plan_options){.keep = &d, .n_keep = 1, .debug = TTN_PLAN_POISON});
+    ttn_feed f = {0};
+    expect_run(&s, &f, NULL);
+    assert_true(read_scalar(&s, d) == 4 && read_scalar(&s, h) == 4);
+    tear_down(&s);
+}
+
 /* ---- order of final gradients ---- */
 
 typedef struct {
@@ -280,6 +316,26 @@ static void note_name(void *ctx, const char *name)
 {
     name_list *list = ctx;
     if (list->n < 64) list->name[list->n++] = name;
+}
+
+/* One parameter in two inputs of a node, and behind a detach, is final once. */
+static void a_parameter_read_twice_is_final_once(void **state)
+{
+    (void)state;
+    ttn_graph *g = ttn_graph_create(capacity);
+    int w = ttn_param(g, "w", ttn_vector(5), small, 0);
+    int v = ttn_param(g, "v", ttn_vector(5), small, 0);
+    int h = ttn_add(g, "h", ttn_add(g, "ww", w, w), ttn_detach(g, v));
+    int sum = toy_sum_of(g, "sum", ttn_add(g, "y", h, v));
+    name_list list = {.n = 0};
+    set_up s = set_up_of(
+        g, (ttn_plan_options){.loss = &sum, .n_loss = 1, .gradient_final = note_name, .gradient_final_ctx = &list});
+    ttn_feed f = {0};
+    expect_run(&s, &f, NULL);
+    assert_int_equal(list.n, 2);
+    for (int i = 0; i < 2; i++)
+        assert_string_equal(list.name[i], ttn_weights_at(s.w, i)->name);
+    tear_down(&s);
 }
 
 static void gradients_become_final_in_slab_order_and_once(void **state)
@@ -376,6 +432,135 @@ static void a_tap_sees_inputs_and_outputs_once(void **state)
     assert_true(what.in == 4 && what.out == 40);
     tear_down(&s);
 }
+
+/* Nothing but the tap needs the node. */
+static void a_tap_is_reason_enough_to_run_a_node(void **state)
+{
+    (void)state;
+    ttn_graph *g = ttn_graph_create(capacity);
+    int w = ttn_param(g, "w", ttn_vector(5), (ttn_init){TTN_INIT_CONSTANT, 1}, 0);
+    int y = ttn_scale(g, "y", toy_square_of(g, "h", w), 10);
+    seen what = {.calls = 0};
+    ttn_tap tap = {.value = y, .fn = look, .ctx = &what};
+    set_up s = set_up_of(g, (ttn_plan_options){.tap = &tap, .n_tap = 1});
+    ttn_feed f = {0};
+    expect_run(&s, &f, NULL);
+    assert_true(what.calls == 1 && what.in == 4 && what.out == 40);
+    tear_down(&s);
+}
+
+/* ---- random streams ---- */
+
+enum { MASK_ROWS = 60 };
+
+/* The mask of node "SCOPE.mask" for two sequences at these rows: 1 or 0 for each of their 20 positions. */
+static void mask_of(int more_nodes, const char *scope, ttn_feed f, int *mask)
+{
+    ttn_graph *g = ttn_graph_create(capacity);
+    int x = ttn_input(g, "x", ttn_rows(g, 1));
+    int w = ttn_param(g, "w", ttn_vector(1), small, 0);
+    for (int i = 0; i < more_nodes; i++)
+        toy_square_of(g, NULL, x);
+    ttn_scope_begin(g, "%s", scope);
+    ttn_block_begin(g);
+    int h = toy_mask_of(g, "mask", x);
+    int y = toy_square_of(g, "y", h);
+    ttn_block_end(g);
+    ttn_scope_end(g);
+    int loss = toy_sum_of(g, "loss", toy_square_of(g, "z", y));
+    int unused = toy_sum_of(g, "w_loss", w);
+    int losses[2] = {loss, unused};
+    set_up s = set_up_of(
+        g, (ttn_plan_options){.loss = losses, .n_loss = 2, .keep = &h, .n_keep = 1, .debug = TTN_PLAN_POISON});
+    real ones[MASK_ROWS];
+    for (int i = 0; i < MASK_ROWS; i++)
+        ones[i] = 1;
+    bind(&s, "x", ones);
+    expect_run(&s, &f, NULL);
+    ttn_error err = {0};
+    real *read = ttn_alloc_array(480, sizeof *read);
+    assert_ok(ttn_plan_read(s.p, h, read, &err), &err);
+    for (int i = 0; i < 2; i++)
+        for (int p = 0; p < 20; p++)
+            mask[i * 20 + p] = read[f.span[i].first + p] != 0;
+    ttn_free(read);
+    tear_down(&s);
+}
+
+static int differ(const int *a, const int *b)
+{
+    return memcmp(a, b, 40 * sizeof *a) != 0;
+}
+
+/* A random number depends on seed, step, the node's name, the sequence's number and the place in it, and on nothing else:
+ * not on the node's number, not on where the sequence stands. */
+static void random_streams_are_keyed_by_name_step_and_place(void **state)
+{
+    (void)state;
+    static const ttn_span here[2] = {{0, 20}, {24, 20}};
+    static const ttn_span there[2] = {{3, 20}, {36, 20}};
+    static const uint64_t samples[2] = {70, (uint64_t)1 << 40};
+    static const uint64_t swapped[2] = {(uint64_t)1 << 40, 70};
+    ttn_feed f = {.used = {.rows = MASK_ROWS, .seqs = 2}, .span = here, .sample = samples, .seed = 5, .step = 9};
+    int first[40];
+    int other[40];
+    mask_of(0, "a", f, first);
+    int kept = 0;
+    for (int i = 0; i < 40; i++)
+        kept += first[i];
+    assert_true(kept > 5 && kept < 35);
+    mask_of(7, "a", f, other);
+    assert_false(differ(first, other));
+    f.span = there;
+    mask_of(0, "a", f, other);
+    assert_false(differ(first, other));
+    f.span = here;
+    f.sample = swapped;
+    mask_of(0, "a", f, other);
+    assert_memory_equal(first, other + 20, 20 * sizeof *first);
+    assert_memory_equal(first + 20, other, 20 * sizeof *first);
+    f.sample = samples;
+    mask_of(0, "b", f, other);
+    assert_true(differ(first, other));
+    f.step = 10;
+    mask_of(0, "a", f, other);
+    assert_true(differ(first, other));
+    f.step = 9;
+    f.seed = 6;
+    mask_of(0, "a", f, other);
+    assert_true(differ(first, other));
+}
+
+/* The mask made again in backward is the one of forward: x masked, then squared twice; the gradient of w x. */
+static void a_recomputed_mask_is_the_same(void **state)
+{
+    (void)state;
+    static const ttn_span span[1] = {{0, 60}};
+    real gradient[2];
+    for (int again = 0; again < 2; again++) {
+        ttn_graph *g = ttn_graph_create(capacity);
+        int x = ttn_input(g, "x", ttn_rows(g, 1));
+        int w = ttn_param(g, "w", ttn_matrix(1, 1), (ttn_init){TTN_INIT_CONSTANT, 1}, 0);
+        int h = ttn_linear(g, "h", x, w, TTN_NONE);
+        if (again) ttn_block_begin(g);
+        int y = toy_square_of(g, "y", toy_mask_of(g, "mask", h));
+        int z = toy_square_of(g, "z", y);
+        if (again) ttn_block_end(g);
+        int loss = toy_sum_of(g, "loss", ttn_scale(g, "s", z, 1));
+        set_up s = set_up_of(g, (ttn_plan_options){.loss = &loss, .n_loss = 1, .debug = TTN_PLAN_POISON});
+        assert_int_equal(ttn_plan_report_of(s.p)->n_again > 0, again);
+        real *data = numbers(4, MASK_ROWS);
+        bind(&s, "x", data);
+        ttn_feed f = {.used = {.rows = MASK_ROWS, .seqs = 1}, .span = span, .seed = 5, .step = 9};
+        expect_run(&s, &f, NULL);
+        gradient[again] = *(real *)ttn_weights_slab(s.w, TTN_SLAB_GRADIENT);
+        ttn_free(data);
+        tear_down(&s);
+    }
+    assert_same_bits(&gradient[0], &gradient[1], sizeof(real));
+}
+
+/* ---- time ---- */
 
 static double tick(void *ctx)
 {
@@ -480,7 +665,19 @@ static void reading_what_is_not_there_is_refused(void **state)
     set_up s = set_up_of(g, (ttn_plan_options){.keep = &z, .n_keep = 1});
     ttn_error err = {0};
     real read;
-    assert_fails(ttn_plan_read(s.p, z, &read, &err), TTN_EINVAL, &err, "'z' before the first run");
+    assert_fails(ttn_plan_read(s.p, z, &read, &err), TTN_EINVAL, &err, "'z', but no run has ended well");
+    const real one = 1;
+    ttn_feed f = {0};
+    bind(&s, "x", &one);
+    expect_run(&s, &f, NULL);
+    err = (ttn_error){0};
+    assert_ok(ttn_plan_read(s.p, z, &read, &err), &err);
+    assert_true(read == 25);
+    f.used.rows = 1000;
+    err = (ttn_error){0};
+    assert_int_equal(ttn_plan_run(s.p, &f, NULL, &err), TTN_EINVAL);
+    err = (ttn_error){0};
+    assert_fails(ttn_plan_read(s.p, z, &read, &err), TTN_EINVAL, &err, "'z', but no run has ended well");
     err = (ttn_error){0};
     assert_fails(ttn_plan_read(s.p, y, &read, &err), TTN_EINVAL, &err, "'y' is not kept");
     err = (ttn_error){0};
@@ -518,6 +715,44 @@ static void weights_that_do_not_fit_are_refused(void **state)
     }
     ttn_plan_destroy(p);
     ttn_graph_destroy(g);
+}
+
+/* Other weights are other numbers, at once. */
+static void attaching_other_weights_takes_effect(void **state)
+{
+    (void)state;
+    ttn_error err = {0};
+    ttn_graph *g = ttn_graph_create(capacity);
+    int sum = toy_sum_of(g, "sum", ttn_param(g, "w", ttn_vector(1), (ttn_init){TTN_INIT_CONSTANT, 1}, 0));
+    set_up s = set_up_of(g, (ttn_plan_options){.loss = &sum, .n_loss = 1});
+    ttn_feed f = {0};
+    expect_run(&s, &f, NULL);
+    assert_true(read_scalar(&s, sum) == 1);
+    ttn_weights *other;
+    assert_ok(ttn_weights_create(g, NULL, &other, &err), &err);
+    const real seven = 7;
+    assert_ok(ttn_weights_write(other, 0, TTN_SLAB_VALUE, &seven, &err), &err);
+    assert_ok(ttn_plan_attach(s.p, other, &err), &err);
+    real read;
+    assert_fails(ttn_plan_read(s.p, sum, &read, &err), TTN_EINVAL, &err, "no run has ended well");
+    expect_run(&s, &f, NULL);
+    assert_true(read_scalar(&s, sum) == 7);
+    ttn_weights_destroy(other);
+    tear_down(&s);
+}
+
+/* The caller's own arithmetic is as it was after a run. */
+static void a_run_gives_back_the_callers_denormals(void **state)
+{
+    (void)state;
+    ttn_graph *g = ttn_graph_create(capacity);
+    int sum = toy_sum_of(g, "sum", ttn_param(g, "w", ttn_vector(1), small, 0));
+    set_up s = set_up_of(g, (ttn_plan_options){.loss = &sum, .n_loss = 1, .n_thread = 2});
+    ttn_feed f = {0};
+    expect_run(&s, &f, NULL);
+    volatile double tiny = 1e-310;
+    assert_true(tiny * 0.5 > 0);
+    tear_down(&s);
 }
 
 /* ---- kernels that fail, values that are not finite ---- */
@@ -803,6 +1038,9 @@ static void a_shared_region_is_enough_for_two_plans(void **state)
                 ttn_feed f = rows_of(100 + round);
                 expect_run(&s[i], &f, NULL);
                 loss[turn][i] = read_scalar(&s[i], m[i].loss);
+                real read; /* of the other plan, whose results are gone where they share the region */
+                ttn_status other = ttn_plan_read(s[1 - i].p, m[1 - i].loss, &read, NULL);
+                if (round > 0 || i > 0) assert_int_equal(other, turn ? TTN_EINVAL : TTN_OK);
             }
         for (int i = 0; i < 2; i++)
             tear_down(&s[i]);
@@ -824,6 +1062,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_input_left_out_is_null),
         cmocka_unit_test(one_value_in_two_inputs_gets_both_gradients),
         cmocka_unit_test(nothing_comes_back_through_detach),
+        cmocka_unit_test(a_gradient_passed_on_is_not_overwritten_too_early),
+        cmocka_unit_test(a_detached_value_can_be_kept_and_read),
+        cmocka_unit_test(a_parameter_read_twice_is_final_once),
+        cmocka_unit_test(a_tap_is_reason_enough_to_run_a_node),
+        cmocka_unit_test(random_streams_are_keyed_by_name_step_and_place),
+        cmocka_unit_test(a_recomputed_mask_is_the_same),
+        cmocka_unit_test(attaching_other_weights_takes_effect),
+        cmocka_unit_test(a_run_gives_back_the_callers_denormals),
         cmocka_unit_test(gradients_become_final_in_slab_order_and_once),
         cmocka_unit_test(statistics_count_the_used_part),
         cmocka_unit_test(a_tap_sees_inputs_and_outputs_once),

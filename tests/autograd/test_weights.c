@@ -66,6 +66,21 @@ static void the_slab_is_in_the_order_in_which_gradients_become_final(void **stat
     ttn_weights_destroy(w);
 }
 
+/* Two parameters that one node reads for the first time stand in the order of its inputs. */
+static void parameters_of_one_node_are_in_the_order_of_its_inputs(void **state)
+{
+    (void)state;
+    ttn_graph *g = ttn_graph_create((ttn_extent){0});
+    int b = ttn_param(g, "b", ttn_vector(3), normal, 0);
+    int a = ttn_param(g, "a", ttn_vector(3), normal, 0);
+    toy_blend_of(g, "y", a, b);
+    ttn_weights *w = weights_of(g);
+    assert_int_equal(ttn_weights_find(w, "a"), 0);
+    assert_int_equal(ttn_weights_find(w, "b"), 1);
+    ttn_weights_destroy(w);
+    ttn_graph_destroy(g);
+}
+
 static void initial_values_depend_on_seed_and_name_only(void **state)
 {
     (void)state;
@@ -160,6 +175,11 @@ static void slabs_come_when_they_are_required(void **state)
     assert_ok(ttn_weights_write(w, s, TTN_SLAB_VALUE, states, &err), &err);
     assert_ok(ttn_weights_read(w, s, TTN_SLAB_VALUE, states_read, &err), &err);
     assert_memory_equal(states, states_read, sizeof states);
+    assert_ok(ttn_weights_init(w, 1, &err), &err); /* states become 0 */
+    assert_ok(ttn_weights_read(w, s, TTN_SLAB_VALUE, states_read, &err), &err);
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(states_read[i], 0);
+    assert_int_equal(ttn_weights_find(w, NULL), -1);
     assert_fails(ttn_weights_write(w, 6, TTN_SLAB_VALUE, data, &err), TTN_EINVAL, &err, "weight 6: there are 6");
     ttn_weights_destroy(w);
     ttn_graph_destroy(g);
@@ -210,6 +230,7 @@ int main(int argc, char **argv)
     ttn_test_start(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_slab_is_in_the_order_in_which_gradients_become_final),
+        cmocka_unit_test(parameters_of_one_node_are_in_the_order_of_its_inputs),
         cmocka_unit_test(initial_values_depend_on_seed_and_name_only),
         cmocka_unit_test(rules_of_initial_values_hold),
         cmocka_unit_test(slabs_come_when_they_are_required),

@@ -1,4 +1,5 @@
 #include <string.h>
+#include "core/philox.h"
 #include "tests/harness/toy.h"
 
 static ttn_status same_shape(ttn_sig *s, ttn_error *err)
@@ -111,6 +112,99 @@ const ttn_op toy_maybe = {
 int toy_maybe_of(ttn_graph *g, const char *name, int x, int b)
 {
     return ttn_apply_op(g, &toy_maybe, name, NULL, (int[]){x, b});
+}
+
+/* ---- blend ---- */
+
+static ttn_status blend_forward(const ttn_call *c, ttn_error *err)
+{
+    (void)err;
+    const real *a = c->in[0];
+    const real *b = c->in[1];
+    real *y = c->out[0];
+    for (int64_t i = 0; i < all_elements(c); i++)
+        y[i] = 2 * a[i] + 3 * b[i];
+    return TTN_OK;
+}
+
+static ttn_status blend_backward(const ttn_call *c, ttn_error *err)
+{
+    (void)err;
+    const real *dy = c->dout[0];
+    for (int k = 0; k < 2; k++) {
+        real *d = c->din[k]; /* may be dy */
+        for (int64_t i = 0; d && i < all_elements(c); i++)
+            d[i] = ttn_accumulate(c->acc[k], d[i], (real)(2 + k) * dy[i]);
+    }
+    return TTN_OK;
+}
+
+const ttn_op toy_blend = {
+    .name = "blend",
+    .n_in = 2,
+    .n_out = 1,
+    .differentiable = TTN_BIT(0) | TTN_BIT(1),
+    .passes = {TTN_SHARES(0), TTN_SHARES(0)},
+    .shape = same_shape,
+    .cost = one_flop_each,
+    .cpu = {.forward = blend_forward, .backward = blend_backward},
+};
+
+int toy_blend_of(ttn_graph *g, const char *name, int a, int b)
+{
+    return ttn_apply_op(g, &toy_blend, name, NULL, (int[]){a, b});
+}
+
+/* ---- mask ---- */
+
+static int is_kept(const ttn_call *c, int64_t sequence, int64_t position)
+{
+    uint32_t word[4];
+    uint64_t sample = c->feed->sample ? c->feed->sample[sequence] : (uint64_t)sequence;
+    ttn_philox_at(c->key, sample, ttn_philox_place((uint32_t)position, 0), word);
+    return word[0] % 2 == 0;
+}
+
+/* to = acc to + mask from, rows of sequences only. */
+static void masked(const ttn_call *c, const real *from, real acc, real *to)
+{
+    const ttn_desc *d = &c->sig->in[0];
+    const int64_t width = ttn_desc_numel(d) / d->dim[0];
+    for (int64_t i = 0; acc == 0 && i < ttn_desc_numel(d); i++)
+        to[i] = 0;
+    for (int64_t s = 0; s < c->feed->used.seqs; s++)
+        for (int64_t p = 0; p < c->feed->span[s].n; p++)
+            for (int64_t i = 0; i < width && is_kept(c, s, p); i++)
+                to[(c->feed->span[s].first + p) * width + i] += from[(c->feed->span[s].first + p) * width + i];
+}
+
+static ttn_status mask_forward(const ttn_call *c, ttn_error *err)
+{
+    (void)err;
+    masked(c, c->in[0], 0, c->out[0]);
+    return TTN_OK;
+}
+
+static ttn_status mask_backward(const ttn_call *c, ttn_error *err)
+{
+    (void)err;
+    masked(c, c->dout[0], c->acc[0], c->din[0]);
+    return TTN_OK;
+}
+
+const ttn_op toy_mask = {
+    .name = "mask",
+    .n_in = 1,
+    .n_out = 1,
+    .differentiable = TTN_BIT(0),
+    .shape = same_shape,
+    .cost = one_flop_each,
+    .cpu = {.forward = mask_forward, .backward = mask_backward},
+};
+
+int toy_mask_of(ttn_graph *g, const char *name, int x)
+{
+    return ttn_apply_op(g, &toy_mask, name, NULL, (int[]){x});
 }
 
 /* ---- square ---- */

@@ -16,6 +16,14 @@ int toy_pair_of(ttn_graph *g, const char *name, int x);
 extern const ttn_op toy_maybe;
 int toy_maybe_of(ttn_graph *g, const char *name, int x, int b);
 
+/* y = 2 a + 3 b.   da = 2 dy   db = 3 dy, either of which may be written over dy when it is the last one wanted */
+extern const ttn_op toy_blend;
+int toy_blend_of(ttn_graph *g, const char *name, int a, int b);
+
+/* y = x where the first word of the node's random stream at (sample, position) is even, else 0. Keeps no mask. */
+extern const ttn_op toy_mask;
+int toy_mask_of(ttn_graph *g, const char *name, int x);
+
 /* y = h^2, h = x + 1, elementwise; h is a spare aux: kept, or made again in backward.   dx = 2 h dy.
  * Statistics: the sum, least and largest of the used part of y. */
 extern const ttn_op toy_square;
