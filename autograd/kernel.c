@@ -13,7 +13,7 @@ void ttn_zero_rest(const ttn_call *c, const ttn_desc *d, void *x)
 {
     const int64_t width = ttn_row_width(d);
     const int64_t used = ttn_used(c->feed, d);
-    const int64_t capacity = d->ndim > 0 ? d->dim[0] : 1;
+    const int64_t capacity = ttn_capacity_of(d);
     if (used == capacity) return;
     const size_t row_bytes = (size_t)width * ttn_dtype_size(d->type);
 #pragma omp parallel for num_threads(c->on->n_thread)
@@ -61,4 +61,38 @@ void ttn_row_lane(int64_t capacity, int64_t used, int lane, int64_t *ret_first, 
     const int64_t end = capacity * (lane + 1) / lanes;
     *ret_first = first < used ? first : used;
     *ret_end = end < used ? end : used;
+}
+
+const unsigned char *ttn_mark_rows(const ttn_call *c, const ttn_desc *d, unsigned char *mark)
+{
+    if (d->axis != TTN_ROWS || c->feed->used.seqs == 0) return NULL;
+    memset(mark, 0, (size_t)ttn_capacity_of(d));
+    for (int64_t s = 0; s < c->feed->used.seqs; s++)
+        memset(mark + c->feed->span[s].first, 1, (size_t)c->feed->span[s].n);
+    return mark;
+}
+
+enum { CHUNK = 256 }; /* rows: enough to be worth a task, few enough that 16 cores share 4,096 rows */
+
+int64_t ttn_chunks(int64_t rows)
+{
+    return (rows + CHUNK - 1) / CHUNK;
+}
+
+void ttn_chunk(int64_t used, int64_t k, int64_t *ret_first, int64_t *ret_end)
+{
+    const int64_t first = k * CHUNK;
+    const int64_t end = first + CHUNK;
+    *ret_first = first < used ? first : used;
+    *ret_end = end < used ? end : used;
+}
+
+void ttn_add_chunks(int64_t n_chunk, int n, double *part, double *to)
+{
+    for (int64_t apart = 1; apart < n_chunk; apart *= 2)
+        for (int64_t k = 0; k + apart < n_chunk; k += 2 * apart)
+            for (int i = 0; i < n; i++)
+                part[k * n + i] += part[(k + apart) * n + i];
+    for (int i = 0; i < n; i++)
+        to[i] = n_chunk > 0 ? part[i] : 0;
 }

@@ -21,6 +21,12 @@ static inline int64_t ttn_used_numel(const ttn_feed *f, const ttn_desc *d)
     return ttn_used(f, d) * ttn_row_width(d);
 }
 
+/* How many rows there is room for: dim[0], and 1 for a scalar. */
+static inline int64_t ttn_capacity_of(const ttn_desc *d)
+{
+    return d->ndim > 0 ? d->dim[0] : 1;
+}
+
 /* Zeros from the first row that is not used to the last of the capacity. x: a whole value of this shape. */
 void ttn_zero_rest(const ttn_call *c, const ttn_desc *d, void *x);
 
@@ -42,6 +48,32 @@ int ttn_row_lanes(int64_t capacity);
 
 /* The used rows of lane l: [*ret_first, *ret_end). */
 void ttn_row_lane(int64_t capacity, int64_t used, int lane, int64_t *ret_first, int64_t *ret_end);
+
+/* ---- losses: sums over the rows that count ----
+ *
+ * Rows that count: those of a sequence. Used rows between the sequences hold anything finite and must change nothing. A
+ * run without sequences is plain data, and every used row counts; as every used one does on any other axis than N.
+ *
+ * Summed in double, in chunks of rows and a binary tree over the chunks that depend on nothing but the rows' places. */
+
+/* Bytes of marks for this value's rows; 0 when all used rows count whatever the run. */
+static inline size_t ttn_mark_bytes(const ttn_desc *d)
+{
+    return d->axis == TTN_ROWS ? (size_t)ttn_capacity_of(d) : 0;
+}
+
+/* mark[t] = 1 for rows that count, else 0; all of the capacity. Returns mark, or NULL, with nothing written, when all used
+ * rows count. */
+const unsigned char *ttn_mark_rows(const ttn_call *c, const ttn_desc *d, unsigned char *mark);
+
+/* How many chunks so many rows make. */
+int64_t ttn_chunks(int64_t rows);
+
+/* The used rows of chunk k: [*ret_first, *ret_end). */
+void ttn_chunk(int64_t used, int64_t k, int64_t *ret_first, int64_t *ret_end);
+
+/* to[i] = sum over k of part[k n + i], i < n: the chunks' sums, which are lost. */
+void ttn_add_chunks(int64_t n_chunk, int n, double *part, double *to);
 
 #ifdef __cplusplus
 }

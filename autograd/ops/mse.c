@@ -1,27 +1,12 @@
 /* mse:  y = sum over rows that count, and their channels, of (x - target)^2, a scalar.   x, target: the same shape
  * dx = 2 dy (x - target), 0 in rows that do not count
  *
- * Rows that count: those of a sequence. Used rows between the sequences hold anything finite and must change nothing. A
- * run without sequences is plain data, and every used row counts; as every used one does on any other axis than N.
- *
  * Statistics: the sum, and the number of elements in it, so that sum / count is the mean square error. A loss is a sum,
- * never a mean: micro-batches and ranks of unequal size then add up, and what divides is the sum of their counts.
- * Summed in double, in chunks of rows and a binary tree over the chunks that depend on nothing but the rows' places. */
+ * never a mean: micro-batches and ranks of unequal size then add up, and what divides is the sum of their counts. Which
+ * rows count, and how they are summed: autograd/kernel.h. */
 #include <string.h>
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
-
-enum { CHUNK = 256 }; /* rows: enough to be worth a task, few enough that 16 cores share 4,096 rows */
-
-static int64_t chunks_of(int64_t rows)
-{
-    return (rows + CHUNK - 1) / CHUNK;
-}
-
-static int64_t capacity_of(const ttn_sig *s)
-{
-    return s->in[0].ndim > 0 ? s->in[0].dim[0] : 1;
-}
 
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
@@ -37,8 +22,8 @@ static ttn_status shape(ttn_sig *s, ttn_error *err)
     s->n_out = 1;
     s->out[0] = ttn_desc_of(TTN_REAL, TTN_FIXED, 0, 0, 0, 0);
     s->n_stat = 2;
-    const size_t mark_bytes = s->in[0].axis == TTN_ROWS ? (size_t)capacity_of(s) : 0;
-    s->work[TTN_FORWARD] = (size_t)chunks_of(capacity_of(s)) * sizeof(double) + mark_bytes;
+    const size_t mark_bytes = ttn_mark_bytes(&s->in[0]);
+    s->work[TTN_FORWARD] = (size_t)ttn_chunks(ttn_capacity_of(&s->in[0])) * sizeof(double) + mark_bytes;
     s->work[TTN_BACKWARD] = mark_bytes;
     return TTN_OK;
 }
@@ -50,16 +35,6 @@ static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
     const double n = (double)ttn_desc_numel(&s->in[0]);
     const double values = pass == TTN_FORWARD ? 2 : 3;
     return (ttn_cost){.done = 3 * n, .useful = 3 * n, .bytes = values * n * (double)sizeof(real)};
-}
-
-/* mark[t] = 1 for rows that count; NULL when all used ones do. */
-static const unsigned char *mark_rows(const ttn_call *c, unsigned char *mark)
-{
-    if (c->sig->in[0].axis != TTN_ROWS || c->feed->used.seqs == 0) return NULL;
-    memset(mark, 0, (size_t)capacity_of(c->sig));
-    for (int64_t s = 0; s < c->feed->used.seqs; s++)
-        memset(mark + c->feed->span[s].first, 1, (size_t)c->feed->span[s].n);
-    return mark;
 }
 
 /* Sum of squares, in partial sums whose order depends on n alone (see autograd/ops/layernorm.c). */
@@ -87,14 +62,15 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
     (void)err;
     const int64_t used = ttn_used(c->feed, &c->sig->in[0]);
     const int64_t width = ttn_row_width(&c->sig->in[0]);
-    const int64_t n_chunk = chunks_of(capacity_of(c->sig));
+    const int64_t n_chunk = ttn_chunks(ttn_capacity_of(&c->sig->in[0]));
     double *part = c->work;
-    const unsigned char *mark = mark_rows(c, (unsigned char *)(part + n_chunk));
+    const unsigned char *mark = ttn_mark_rows(c, &c->sig->in[0], (unsigned char *)(part + n_chunk));
     int64_t rows = 0;
 #pragma omp parallel for num_threads(c->on->n_thread) reduction(+ : rows)
     for (int64_t k = 0; k < n_chunk; k++) {
-        const int64_t first = k * CHUNK;
-        const int64_t end = first + CHUNK < used ? first + CHUNK : used;
+        int64_t first;
+        int64_t end;
+        ttn_chunk(used, k, &first, &end);
         part[k] = 0;
         for (int64_t t = first; t < end; t++) {
             if (mark && !mark[t]) continue;
@@ -102,13 +78,9 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
             rows++;
         }
     }
-    for (int64_t apart = 1; apart < n_chunk; apart *= 2)
-        for (int64_t k = 0; k + apart < n_chunk; k += 2 * apart)
-            part[k] += part[k + apart];
-    const double sum = n_chunk > 0 ? part[0] : 0;
-    *(real *)c->out[0] = (real)sum;
-    c->stat[0] = sum;
+    ttn_add_chunks(n_chunk, 1, part, &c->stat[0]);
     c->stat[1] = (double)(rows * width);
+    *(real *)c->out[0] = (real)c->stat[0];
     return TTN_OK;
 }
 
@@ -120,7 +92,7 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
     const int64_t width = ttn_row_width(&c->sig->in[0]);
     const real twice = 2 * *(const real *)c->dout[0];
     const real acc = c->acc[0];
-    const unsigned char *mark = mark_rows(c, c->work);
+    const unsigned char *mark = ttn_mark_rows(c, &c->sig->in[0], c->work);
 #pragma omp parallel for num_threads(c->on->n_thread)
     for (int64_t t = 0; t < used; t++) {
         const real *x = (const real *)c->in[0] + t * width;
