@@ -25,6 +25,14 @@ int ttn_linear(ttn_graph *g, const char *name, int x, int weight, int bias);
  * axes). Its statistics are the sum and how many elements are in it, in double. */
 int ttn_mse(ttn_graph *g, const char *name, int x, int target);
 
+/* The mean of each sequence's rows in x (N, C), without the first skip_first and the last skip_last of them (ESM means leave
+ * out cls and eos: 1 and 1). (S, C). A run in which a sequence has nothing left fails. Every span has to begin and end with
+ * the rows that are left out: whole sequences, not crops of them. */
+int ttn_pool_mean(ttn_graph *g, const char *name, int x, int64_t skip_first, int64_t skip_last);
+
+/* Each sequence's first row in x (N, C). (S, C). */
+int ttn_pool_first(ttn_graph *g, const char *name, int x);
+
 /* factor x. */
 int ttn_scale(ttn_graph *g, const char *name, int x, double factor);
 
