@@ -39,5 +39,17 @@ int ttn_scale(ttn_graph *g, const char *name, int x, double factor);
 /* Rows of x (N, C) by index (R), i64, -1: a row of zeros. (R, C). */
 int ttn_select(ttn_graph *g, const char *name, int x, int index);
 
+/* Softmax cross-entropy of logits (R, V) with target (R), u8, i32 or i64, on any axis of rows: the sum over rows of
+ * weight (R) (TTN_NONE: 1) times loss, a scalar. Rows whose target is `ignore` (it may be a class, too) and, on axis N, rows
+ * of no sequence add nothing; elsewhere a target that is no class fails the run. smoothing: label smoothing, 0 to 1:
+ *
+ *     loss = (1 - smoothing) (- log p[target]) + smoothing mean over classes of (- log p)
+ *
+ * Output 1 is each row's loss (R), without its weight, 0 in rows that add nothing; gradients pass through it as well.
+ * Weights have none. -inf is a logit like others (an impossible class; loss inf if it is the target); NaN gives NaN.
+ * Statistics, in double: sum, count (the weights of the rows that count) and correct (of those among them whose target has
+ * the largest logit; of several equal ones the first class is meant). */
+int ttn_xent(ttn_graph *g, const char *name, int logits, int target, int weight, int64_t ignore, double smoothing);
+
 TTN_API_END
 #endif
