@@ -289,9 +289,9 @@ static inline real slope_at(const slope *f, real x)
 
 static void backward_row(int64_t V, const real *x, int64_t target, const slope *f, real certain, real acc, real *dx)
 {
-    /* at the target in one rounding: for a confident row p - 1 is what is left of two numbers near 1 */
+    /* at the target p - 1 comes first: what is left of two numbers near 1 in a row that is nearly certain */
     const real p = ttn_exp(x[target] - f->m) * f->inverse;
-    const real at_target = ttn_accumulate(acc, dx[target], f->g * ((p - f->smooth) - certain));
+    const real at_target = ttn_accumulate(acc, dx[target], f->g * ((p - certain) - f->smooth));
     int64_t i = 0;
     for (; i + WIDTH <= V; i += WIDTH) {
 #pragma omp simd
