@@ -111,7 +111,7 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
     const real *x = c->in[0];
     real *y = c->out[0];
     double *part = c->work;
-    int64_t *first = (int64_t *)(part + most_chunks(c->sig) * C);
+    int64_t *first = (void *)(part + most_chunks(c->sig) * C);
     first[0] = 0;
     for (int64_t s = 0; s < n_seq; s++) {
         const int64_t n = kept(c, s).n;
