@@ -484,7 +484,7 @@ static void micro_batches_of_unequal_counts_add_up(void **state)
     ttn_rng_normal(ttn_test_seed(), 0, WHOLE * WIDTH, d.x);
     for (int r = 0; r < WHOLE; r++) {
         d.weight[r] = (real)0.5 + (real)(r % 7) / 10;
-        d.target[r] = r % 5 < 2 ? 255 : (uint8_t)(r * 11 % CLASSES);
+        d.target[r] = (uint8_t)(r % 5 < 2 ? 255 : r * 11 % CLASSES);
     }
     for (int weighted = 0; weighted < 2; weighted++) {
         model m = model_of(weighted);
