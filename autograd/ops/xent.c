@@ -232,47 +232,90 @@ static void add_up(const ttn_call *c, int64_t used, const unsigned char *what, d
     *(real *)c->out[0] = (real)c->stat[SUM];
 }
 
-static ttn_status forward(const ttn_call *c, ttn_error *err)
+/* Rows are taken some at a time, step by step: the steps of one row wait for each other, those of several do not, and their
+ * logarithms are one vector loop. 33 classes: 114 ns a row one by one, 89 ns so. As many as stay in the first cache. */
+enum { AT_ONCE = 16, CACHED = 8192 };
+
+static int64_t rows_at_once(int64_t V)
+{
+    const int64_t rows = CACHED / V;
+    if (rows < 1) return 1;
+    return rows < AT_ONCE ? rows : AT_ONCE;
+}
+
+/* Rows first to end - 1, at most AT_ONCE. mark may be what: each row's mark is read before it is written. Returns the first
+ * row whose target is no class, or `none`. */
+static int64_t forward_rows(const ttn_call *c, int64_t first, int64_t end, const unsigned char *mark,
+                            unsigned char *what, int64_t none)
 {
     const attributes *a = c->sig->attr;
     const int64_t V = c->sig->in[LOGITS].dim[1];
-    const int64_t used = ttn_used(c->feed, &c->sig->in[LOGITS]);
+    const real *logits = c->in[LOGITS];
     real *loss = c->out[1];
     real *max = c->aux[0];
     real *inverse = c->aux[1];
-    double *part = c->work;
-    unsigned char *what = (unsigned char *)(part + ttn_chunks(c->sig->in[LOGITS].dim[0]) * N_STAT);
-    const unsigned char *mark =
-        ttn_mark_rows(c, &c->sig->in[LOGITS], what); /* each row's is read before it is written */
-    int64_t bad = used;                              /* the first row whose target is no class */
-#pragma omp parallel for num_threads(c->on->n_thread) reduction(min : bad)
-    for (int64_t r = 0; r < used; r++) {
-        const real *x = (const real *)c->in[LOGITS] + r * V;
+    int64_t row[AT_ONCE];
+    double s[AT_ONCE];
+    int n = 0; /* rows that count */
+    int64_t bad = none;
+    for (int64_t r = first; r < end; r++) {
         const int of_sequence = !mark || mark[r];
         const int64_t target = of_sequence ? target_of(c, r) : a->ignore;
-        const int is_class = target >= 0 && target < V;
         what[r] = OUT;
         loss[r] = 0;
         max[r] = 0;
         inverse[r] = 0;
-        if (target != a->ignore && !is_class) bad = r < bad ? r : bad;
-        if (target == a->ignore || !is_class) continue;
-        const real m = largest(V, x);
-        const double s = sum_exp(V, x, m);
-        double nll = ttn_logd(s) - (1 - a->smoothing) * ((double)x[target] - (double)m);
-        if (a->smoothing > 0) nll -= a->smoothing * mean_below(V, x, m);
-        what[r] = classify(x, target, m);
+        if (target == a->ignore) continue;
+        if (target >= 0 && target < V)
+            row[n++] = r;
+        else if (bad == none)
+            bad = r;
+    }
+    for (int k = 0; k < n; k++)
+        max[row[k]] = largest(V, logits + row[k] * V);
+    for (int k = 0; k < n; k++) {
+        s[k] = sum_exp(V, logits + row[k] * V, max[row[k]]);
+        inverse[row[k]] = (real)(1 / s[k]);
+    }
+    for (int k = n; k < AT_ONCE; k++)
+        s[k] = 1;
+#pragma omp simd
+    for (int k = 0; k < AT_ONCE; k++)
+        s[k] = ttn_logd(s[k]);
+    for (int k = 0; k < n; k++) {
+        const int64_t r = row[k];
+        const real *x = logits + r * V;
+        const int64_t target = target_of(c, r);
+        double nll = s[k] - (1 - a->smoothing) * ((double)x[target] - (double)max[r]);
+        if (a->smoothing > 0) nll -= a->smoothing * mean_below(V, x, max[r]);
         loss[r] = (real)nll;
-        max[r] = m;
-        inverse[r] = (real)(1 / s);
+        what[r] = classify(x, target, max[r]);
+    }
+    return bad;
+}
+
+static ttn_status forward(const ttn_call *c, ttn_error *err)
+{
+    const int64_t V = c->sig->in[LOGITS].dim[1];
+    const int64_t used = ttn_used(c->feed, &c->sig->in[LOGITS]);
+    const int64_t step = rows_at_once(V);
+    double *part = c->work;
+    unsigned char *what = (unsigned char *)(part + ttn_chunks(c->sig->in[LOGITS].dim[0]) * N_STAT);
+    const unsigned char *mark = ttn_mark_rows(c, &c->sig->in[LOGITS], what);
+    int64_t bad = used; /* the first row whose target is no class */
+#pragma omp parallel for num_threads(c->on->n_thread) reduction(min : bad)
+    for (int64_t first = 0; first < used; first += step) {
+        const int64_t end = first + step < used ? first + step : used;
+        const int64_t found = forward_rows(c, first, end, mark, what, used);
+        bad = found < bad ? found : bad;
     }
     if (bad < used)
         return TTN_FAIL(err, TTN_EINVAL,
                         "xent: target %" PRId64 " is %" PRId64 ", expected a class, 0 to %" PRId64
                         ", or the ignore label, %" PRId64,
-                        bad, target_of(c, bad), V - 1, a->ignore);
+                        bad, target_of(c, bad), V - 1, ((const attributes *)c->sig->attr)->ignore);
     add_up(c, used, what, part);
-    ttn_zero_rest(c, &c->sig->out[1], loss);
+    ttn_zero_rest(c, &c->sig->out[1], c->out[1]);
     return TTN_OK;
 }
 
