@@ -7,6 +7,9 @@
 
 TTN_API_BEGIN
 
+/* What stands between the two linear layers of a feed-forward block. */
+typedef enum { TTN_ACT_GELU_ERF, TTN_ACT_GELU_TANH, TTN_ACT_RELU, TTN_ACT_SILU } ttn_activation;
+
 /* a + b, the same shape. */
 int ttn_add(ttn_graph *g, const char *name, int a, int b);
 
@@ -32,6 +35,8 @@ int ttn_pool_mean(ttn_graph *g, const char *name, int x, int64_t skip_first, int
 
 /* Each sequence's first row in x (N, C). (S, C). */
 int ttn_pool_first(ttn_graph *g, const char *name, int x);
+/* max(x, 0). */
+int ttn_relu(ttn_graph *g, const char *name, int x);
 
 /* factor x. */
 int ttn_scale(ttn_graph *g, const char *name, int x, double factor);
@@ -50,6 +55,8 @@ int ttn_select(ttn_graph *g, const char *name, int x, int index);
  * Statistics, in double: sum, count (the weights of the rows that count) and correct (of those among them whose target has
  * the largest logit; of several equal ones the first class is meant). */
 int ttn_xent(ttn_graph *g, const char *name, int logits, int target, int weight, int64_t ignore, double smoothing);
+/* x / (1 + e^-x). */
+int ttn_silu(ttn_graph *g, const char *name, int x);
 
 TTN_API_END
 #endif

@@ -85,6 +85,20 @@ static void add_adds(void **state)
     compare(&ttn_op_add, add_reference);
 }
 
+static void relu_reference(const computed *c, double *out)
+{
+    int64_t n = 0;
+    const double *x = part(c, "in 0", &n);
+    for (int64_t e = 0; e < n; e++)
+        out[e] = fmax(x[e], 0);
+}
+
+static void relu_is_x_where_that_is_positive(void **state)
+{
+    (void)state;
+    compare(&ttn_op_relu, relu_reference);
+}
+
 static void scale_reference(const computed *c, double *out)
 {
     int64_t n = 0;
@@ -221,6 +235,20 @@ static void select_takes_rows_and_gives_zeros_for_minus_one(void **state)
     compare(&ttn_op_select, select_reference);
 }
 
+static void silu_reference(const computed *c, double *out)
+{
+    int64_t n = 0;
+    const double *x = part(c, "in 0", &n);
+    for (int64_t e = 0; e < n; e++)
+        out[e] = x[e] / (1 + exp(-x[e]));
+}
+
+static void silu_is_x_times_the_logistic_function(void **state)
+{
+    (void)state;
+    compare(&ttn_op_silu, silu_reference);
+}
+
 /* ---- what is left of them: costs, far inputs ---- */
 
 static void linear_costs_two_flops_a_product_and_twice_that_backward(void **state)
@@ -268,6 +296,69 @@ static void gelu_and_its_gradient_are_finite_up_to_the_largest_numbers(void **st
     }
 }
 
+enum { MOST_POINTS = 4096 };
+
+/* y and dy/dx of an op of one input at n points. */
+static void run_at(const ttn_op *op, int64_t n, const real *x, real *y, real *dx)
+{
+    ttn_error err = {0};
+    ttn_sig s = {.n_in = 1, .in = {ttn_desc_of(TTN_REAL, TTN_FIXED, 1, n, 0, 0)}};
+    assert_ok(op->shape(&s, &err), &err);
+    const ttn_feed feed = {0};
+    const ttn_stream on = {.n_thread = 1};
+    static real one[MOST_POINTS];
+    for (int64_t e = 0; e < n; e++)
+        one[e] = 1;
+    ttn_call c = {.sig = &s, .feed = &feed, .on = &on, .in = {x}, .out = {y}, .dout = {one}, .din = {dx}};
+    assert_ok(op->cpu.forward(&c, &err), &err);
+    assert_ok(op->cpu.backward(&c, &err), &err);
+}
+
+/* Against long double, relative to the value itself (the derivative: to its two terms, which cancel at -1.28): both tails
+ * keep their digits, down to where e^x leaves the range. */
+static void silu_and_its_gradient_keep_their_digits_in_both_tails(void **state)
+{
+    (void)state;
+    const double far = sizeof(real) == 4 ? 86 : 700;
+    real x[MOST_POINTS];
+    real y[MOST_POINTS];
+    real dx[MOST_POINTS];
+    for (int e = 0; e < MOST_POINTS; e++)
+        x[e] = (real)(far * (2 * (e + 0.5) / MOST_POINTS - 1));
+    run_at(&ttn_op_silu, MOST_POINTS, x, y, dx);
+    double worst_y = 0;
+    double worst_dx = 0;
+    for (int e = 0; e < MOST_POINTS; e++) {
+        const long double at = (long double)x[e];
+        const long double s = 1 / (1 + expl(-at));
+        const long double rest = 1 / (1 + expl(at));
+        worst_y = fmax(worst_y, (double)fabsl(((long double)y[e] - at * s) / (at * s)));
+        worst_dx =
+            fmax(worst_dx, (double)(fabsl((long double)dx[e] - s * (1 + at * rest)) / (s * (1 + fabsl(at) * rest))));
+    }
+    assert_at_most(worst_y, 3 * (double)TTN_REAL_EPS, "relative error of silu");
+    assert_at_most(worst_dx, 4 * (double)TTN_REAL_EPS, "relative error of silu's gradient");
+}
+
+static void silu_and_relu_are_finite_up_to_the_largest_numbers_and_pass_on_a_nan(void **state)
+{
+    (void)state;
+    static const ttn_op *const ops[] = {&ttn_op_silu, &ttn_op_relu};
+    const real most = sizeof(real) == 4 ? (real)FLT_MAX : (real)DBL_MAX;
+    const real x[] = {most, -most, (real)1e13, (real)-1e13, 800, -800, (real)NAN};
+    enum { N = sizeof x / sizeof *x };
+    for (int o = 0; o < 2; o++) {
+        real y[N];
+        real dx[N];
+        run_at(ops[o], N, x, y, dx);
+        for (int e = 0; e < N - 1; e++) {
+            assert_true(fabs((double)y[e] - (x[e] > 0 ? (double)x[e] : 0)) <= 1e-20);
+            assert_true(fabs((double)dx[e] - (x[e] > 0 ? 1 : 0)) <= 1e-20);
+        }
+        assert_true(isnan(y[N - 1]));
+    }
+}
+
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
@@ -283,6 +374,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(layernorm_normalises_rows_also_those_with_a_mean_of_1000),
         cmocka_unit_test(linear_is_the_product_with_the_transposed_weight),
         cmocka_unit_test(mse_sums_over_the_rows_of_sequences_and_counts_their_elements),
+        cmocka_unit_test(relu_is_x_where_that_is_positive),
+        cmocka_unit_test(silu_is_x_times_the_logistic_function),
+        cmocka_unit_test(silu_and_its_gradient_keep_their_digits_in_both_tails),
+        cmocka_unit_test(silu_and_relu_are_finite_up_to_the_largest_numbers_and_pass_on_a_nan),
         cmocka_unit_test(select_takes_rows_and_gives_zeros_for_minus_one),
         cmocka_unit_test(linear_costs_two_flops_a_product_and_twice_that_backward),
         cmocka_unit_test(gelu_and_its_gradient_are_finite_up_to_the_largest_numbers),
