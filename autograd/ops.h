@@ -38,6 +38,9 @@ int ttn_pool_first(ttn_graph *g, const char *name, int x);
 /* max(x, 0). */
 int ttn_relu(ttn_graph *g, const char *name, int x);
 
+/* x / sqrt(mean x^2 + eps) over the last axis of x (N, C), times gain (C), or TTN_NONE. */
+int ttn_rmsnorm(ttn_graph *g, const char *name, int x, int gain, double eps);
+
 /* factor x. */
 int ttn_scale(ttn_graph *g, const char *name, int x, double factor);
 

@@ -99,6 +99,28 @@ static void relu_is_x_where_that_is_positive(void **state)
     compare(&ttn_op_relu, relu_reference);
 }
 
+static void rmsnorm_reference(const computed *c, double *out)
+{
+    int64_t n = 0;
+    int64_t n_gain = 0;
+    const double *x = part(c, "in 0", &n);
+    const double *g = part(c, "in 1", &n_gain);
+    const int64_t C = width_of(&c->k->in[0]);
+    for (int64_t t = 0; t < n / C; t++) {
+        double square = *(const double *)c->k->attr;
+        for (int64_t i = 0; i < C; i++)
+            square += x[t * C + i] * x[t * C + i] / (double)C;
+        for (int64_t i = 0; i < C; i++)
+            out[t * C + i] = (n_gain > 0 ? g[i] : 1) * x[t * C + i] / sqrt(square);
+    }
+}
+
+static void rmsnorm_makes_the_mean_square_of_a_row_1(void **state)
+{
+    (void)state;
+    compare(&ttn_op_rmsnorm, rmsnorm_reference);
+}
+
 static void scale_reference(const computed *c, double *out)
 {
     int64_t n = 0;
@@ -375,6 +397,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(linear_is_the_product_with_the_transposed_weight),
         cmocka_unit_test(mse_sums_over_the_rows_of_sequences_and_counts_their_elements),
         cmocka_unit_test(relu_is_x_where_that_is_positive),
+        cmocka_unit_test(rmsnorm_makes_the_mean_square_of_a_row_1),
         cmocka_unit_test(silu_is_x_times_the_logistic_function),
         cmocka_unit_test(silu_and_its_gradient_keep_their_digits_in_both_tails),
         cmocka_unit_test(silu_and_relu_are_finite_up_to_the_largest_numbers_and_pass_on_a_nan),
