@@ -94,38 +94,75 @@ size_t ttn_gemm_wgrad_work(int64_t rows, int64_t o, int64_t i)
     return (size_t)(ttn_gemm_wgrad_lanes(rows, o, i) * o * i) * sizeof(real);
 }
 
-/* How one lane's sum is cut into tasks. */
-typedef struct {
-    int64_t o, i;     /* outputs of a task */
-    int64_t n_o, n_i; /* how many of them cover the weight */
-} wgrad_pieces;
-
 /* 512 x 1,024 outputs a call: with 512 x 512 X or dY is packed more often than it must be, 5 to 10 % slower. Where that
  * makes few tasks (a small weight, few rows) 256 x 1,024: 3 % slower on one thread, but five tasks keep two threads busy
  * for only five sixths of the time. 128 x 1,024 would be 10 to 20 % slower. */
-static wgrad_pieces cut_weight(int64_t lanes, int64_t o, int64_t i)
+static void cut_weight(ttn_wgrad *w)
 {
     enum { WIDTH = 1024, TASKS = 8, SMALLEST = 256 };
-    wgrad_pieces p = {.o = OUT_TILE, .i = WIDTH, .n_o = div_up(o, OUT_TILE), .n_i = div_up(i, WIDTH)};
-    while (p.o > SMALLEST && lanes * p.n_o * p.n_i < TASKS) {
-        p.o /= 2;
-        p.n_o = div_up(o, p.o);
+    const int64_t n_i = div_up(w->i, WIDTH);
+    w->piece_i = WIDTH;
+    w->piece_o = OUT_TILE;
+    w->n_piece = div_up(w->o, w->piece_o) * n_i;
+    while (w->piece_o > SMALLEST && w->lanes * w->n_piece < TASKS) {
+        w->piece_o /= 2;
+        w->n_piece = div_up(w->o, w->piece_o) * n_i;
     }
-    return p;
 }
 
-/* Lane's share of the sum, for one piece of the weight: its tiles in order. */
-static void add_tiles(int64_t rows, int64_t first, int64_t end, int64_t n_o, int64_t n_i, ttn_mat_in dy, ttn_mat_in x,
-                      ttn_mat_out part)
-{
-    for (int64_t tile = first; tile < end; tile++)
-        ttn_gemm(TTN_T, TTN_N, n_o, n_i, tile_rows(rows, tile), 1, ttn_in_from(dy, tile * TTN_ROW_TILE, 0),
-                 ttn_in_from(x, tile * TTN_ROW_TILE, 0), tile == first ? 0 : 1, part);
-}
-
+/* Lane's tiles: from its first to before the next one's. */
 static int64_t lane_first(int64_t tiles, int64_t lanes, int64_t lane)
 {
     return tiles * lane / lanes;
+}
+
+ttn_wgrad ttn_wgrad_begin(int64_t rows, int64_t used, int64_t o, int64_t i, void *work)
+{
+    assert(used >= 0 && used <= rows);
+    ttn_wgrad w = {.rows = rows, .used = used, .o = o, .i = i, .part = work};
+    w.lanes = ttn_gemm_wgrad_lanes(rows, o, i);
+    /* Lanes with nothing to add are the last ones: the tree over those before them is the whole tree with zeros left out. */
+    while (w.live < w.lanes && lane_first(n_tiles(rows), w.lanes, w.live) < n_tiles(used))
+        w.live++;
+    cut_weight(&w);
+    return w;
+}
+
+/* The largest lane whose first tile, floor(tiles lane / lanes), is not past this one. */
+int64_t ttn_wgrad_lane(const ttn_wgrad *w, int64_t tile)
+{
+    return ((tile + 1) * w->lanes - 1) / n_tiles(w->rows);
+}
+
+static int64_t lane_end(const ttn_wgrad *w, int64_t lane)
+{
+    return smaller(n_tiles(w->used), lane_first(n_tiles(w->rows), w->lanes, lane + 1));
+}
+
+int64_t ttn_wgrad_next(const ttn_wgrad *w, ttn_wgrad_place *at)
+{
+    const int64_t rounds = div_up(n_tiles(w->rows), w->lanes);
+    for (; at->round < rounds; at->round++) {
+        while (at->lane < w->live) {
+            const int64_t lane = at->lane++;
+            const int64_t tile = lane_first(n_tiles(w->rows), w->lanes, lane) + at->round;
+            if (tile < lane_end(w, lane)) return tile;
+        }
+        at->lane = 0;
+    }
+    return -1;
+}
+
+void ttn_wgrad_add(const ttn_wgrad *w, int64_t tile, int64_t piece, ttn_mat_in dy, ttn_mat_in x)
+{
+    const int64_t across = div_up(w->i, w->piece_i);
+    const int64_t at_o = piece / across * w->piece_o;
+    const int64_t at_i = piece % across * w->piece_i;
+    const int64_t lane = ttn_wgrad_lane(w, tile);
+    const int begins = tile == lane_first(n_tiles(w->rows), w->lanes, lane);
+    ttn_gemm(TTN_T, TTN_N, smaller(w->piece_o, w->o - at_o), smaller(w->piece_i, w->i - at_i), tile_rows(w->rows, tile),
+             1, ttn_in_from(dy, 0, at_o), ttn_in_from(x, 0, at_i), begins ? 0 : 1,
+             ttn_out(w->part + (lane * w->o + at_o) * w->i + at_i, w->i));
 }
 
 /* n numbers of each lane, `apart` from lane to lane: the sum ends in lane 0. */
@@ -152,41 +189,32 @@ static void put_row(int64_t n, double acc, const real *part, real *dw)
             dw[e] = (dw[e] + part[e]) + (real)0;
 }
 
+void ttn_wgrad_end(const ttn_wgrad *w, int n_thread, double acc, ttn_mat_out dw)
+{
+    assert(n_thread >= 1 && (acc == 0 || acc == 1));
+    assert(ttn_dtype_stored(dw.type) == ttn_dtype_stored(TTN_REAL));
+    const int64_t i = w->i;
+    /* a row of the weight at a time: small enough to stay in the first cache through all lanes */
+#pragma omp parallel for num_threads(n_thread) schedule(static)
+    for (int64_t row = 0; row < w->o; row++) {
+        real *part = w->part + row * i;
+        if (w->live == 0) memset(part, 0, (size_t)i * sizeof *part);
+        add_lanes(w->live, w->o * i, i, part);
+        put_row(i, acc, part, ttn_out_from(dw, row, 0).at);
+    }
+}
+
 void ttn_gemm_wgrad(int n_thread, int64_t rows, int64_t used, int64_t o, int64_t i, ttn_mat_in dy, ttn_mat_in x,
                     double acc, ttn_mat_out dw, void *work)
 {
-    assert(n_thread >= 1 && used >= 0 && used <= rows && (acc == 0 || acc == 1));
-    assert(ttn_dtype_stored(dw.type) == ttn_dtype_stored(TTN_REAL));
-    const int64_t lanes = ttn_gemm_wgrad_lanes(rows, o, i);
-    const int64_t tiles = n_tiles(rows);
-    const int64_t live_tiles = n_tiles(used);
-    const wgrad_pieces piece = cut_weight(lanes, o, i);
-    real *part = work; /* (lanes, o, i) */
-
-    /* Lanes with nothing to add are the last ones: the tree over those before them is the whole tree with zeros left out. */
-    int64_t live = 0;
-    while (live < lanes && lane_first(tiles, lanes, live) < live_tiles)
-        live++;
-
-#pragma omp parallel num_threads(n_thread)
-    {
-#pragma omp for collapse(3) schedule(static)
-        for (int64_t lane = 0; lane < live; lane++)
-            for (int64_t at_o = 0; at_o < o; at_o += piece.o)
-                for (int64_t at_i = 0; at_i < i; at_i += piece.i)
-                    add_tiles(rows, lane_first(tiles, lanes, lane),
-                              smaller(live_tiles, lane_first(tiles, lanes, lane + 1)), smaller(piece.o, o - at_o),
-                              smaller(piece.i, i - at_i), ttn_in_from(dy, 0, at_o), ttn_in_from(x, 0, at_i),
-                              ttn_out(part + (lane * o + at_o) * i + at_i, i));
-
-                    /* a row of the weight at a time: small enough to stay in the first cache through all lanes */
-#pragma omp for schedule(static)
-        for (int64_t row = 0; row < o; row++) {
-            if (live == 0) memset(part + row * i, 0, (size_t)i * sizeof *part);
-            add_lanes(live, o * i, i, part + row * i);
-            put_row(i, acc, part + row * i, ttn_out_from(dw, row, 0).at);
-        }
-    }
+    const ttn_wgrad w = ttn_wgrad_begin(rows, used, o, i, work);
+#pragma omp parallel for collapse(2) num_threads(n_thread) schedule(static)
+    for (int64_t lane = 0; lane < w.live; lane++)
+        for (int64_t piece = 0; piece < w.n_piece; piece++)
+            for (int64_t tile = lane_first(n_tiles(rows), w.lanes, lane); tile < lane_end(&w, lane); tile++)
+                ttn_wgrad_add(&w, tile, piece, ttn_in_from(dy, tile * TTN_ROW_TILE, 0),
+                              ttn_in_from(x, tile * TTN_ROW_TILE, 0));
+    ttn_wgrad_end(&w, n_thread, acc, dw);
 }
 
 /* ---- sums over rows: biases ---- */

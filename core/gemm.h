@@ -41,6 +41,38 @@ size_t ttn_gemm_wgrad_work(int64_t rows, int64_t o, int64_t i);
 void ttn_gemm_wgrad(int n_thread, int64_t rows, int64_t used, int64_t o, int64_t i, ttn_mat_in dy, ttn_mat_in x,
                     double acc, ttn_mat_out dw, void *work);
 
+/* The same sum, the same bits, for a caller that makes dY or X a tile of TTN_ROW_TILE rows at a time and has neither whole:
+ *
+ *     ttn_wgrad w = ttn_wgrad_begin(rows, used, o, i, work);
+ *     every tile that holds used rows, those of one lane in order (ttn_wgrad_next):
+ *         every piece of the weight, in any order, on any thread:
+ *             ttn_wgrad_add(&w, tile, piece, dy, x);
+ *     ttn_wgrad_end(&w, n_thread, acc, dw);
+ *
+ * Pieces of one tile may be added at the same time, and tiles of different lanes. */
+typedef struct {
+    int64_t rows, used, o, i;
+    int64_t lanes, live;      /* lanes in all; those that hold used rows, the first ones */
+    int64_t piece_o, piece_i; /* outputs of a piece */
+    int64_t n_piece;          /* that cover the weight */
+    real *part;               /* work: (lanes, o, i) */
+} ttn_wgrad;
+
+ttn_wgrad ttn_wgrad_begin(int64_t rows, int64_t used, int64_t o, int64_t i, void *work);
+
+/* dy (the tile's rows, o) and x (the tile's rows, i) begin with the tile. On the calling thread. */
+void ttn_wgrad_add(const ttn_wgrad *w, int64_t tile, int64_t piece, ttn_mat_in dy, ttn_mat_in x);
+void ttn_wgrad_end(const ttn_wgrad *w, int n_thread, double acc, ttn_mat_out dw);
+
+/* The lane that adds this tile. It depends on rows and the size o i of the weight only, not on which side is o. */
+int64_t ttn_wgrad_lane(const ttn_wgrad *w, int64_t tile);
+
+/* The tiles that hold used rows, one of each lane in turn; -1 after the last, and then always. Begin with {0, 0}. */
+typedef struct {
+    int64_t round, lane;
+} ttn_wgrad_place;
+int64_t ttn_wgrad_next(const ttn_wgrad *w, ttn_wgrad_place *at);
+
 /* sum (cols) = acc sum + the sum over the used rows of X (rows, cols), in the build's real type: bias gradients. Added
  * row by row in double (a loop over columns was measured 12 times slower), in lanes that depend on rows alone.
  * work: ttn_sum_rows_work bytes, at most 64 cols doubles. */

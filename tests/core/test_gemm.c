@@ -263,6 +263,65 @@ static void weight_gradient_has_the_same_bits_for_any_number_of_threads(void **s
     }
 }
 
+/* As a caller does that has one tile of dY and X at a time, in buffers of its own. */
+static real *added_by_tiles(const sum_shape *s)
+{
+    const int64_t ld_dy = s->o + 3;
+    const int64_t ld_x = s->i + 5;
+    real *dy = numbers(s->rows * s->o, 1), *x = numbers(s->rows * s->i, 2), *dw = room(s->o * s->i, sizeof *dw);
+    real *dy_tile = room(TTN_ROW_TILE * ld_dy, sizeof *dy_tile), *x_tile = room(TTN_ROW_TILE * ld_x, sizeof *x_tile);
+    void *work = room((int64_t)ttn_gemm_wgrad_work(s->rows, s->o, s->i), 1);
+    const int64_t n_tile = (s->used + TTN_ROW_TILE - 1) / TTN_ROW_TILE;
+    int64_t seen = 0;
+    int64_t last[TTN_MAX_LANES];
+    for (int lane = 0; lane < TTN_MAX_LANES; lane++)
+        last[lane] = -1;
+
+    const ttn_wgrad w = ttn_wgrad_begin(s->rows, s->used, s->o, s->i, work);
+    ttn_wgrad_place at = {0};
+    for (int64_t tile = ttn_wgrad_next(&w, &at); tile >= 0; tile = ttn_wgrad_next(&w, &at)) {
+        const int64_t lane = ttn_wgrad_lane(&w, tile);
+        assert_true(lane >= 0 && lane < w.live && tile > last[lane] && tile < n_tile);
+        last[lane] = tile;
+        seen++;
+        for (int64_t r = 0; r < TTN_ROW_TILE && tile * TTN_ROW_TILE + r < s->rows; r++) {
+            const int64_t row = tile * TTN_ROW_TILE + r;
+            for (int64_t e = 0; e < s->o; e++)
+                dy_tile[r * ld_dy + e] = row < s->used ? dy[row * s->o + e] : 0;
+            memcpy(x_tile + r * ld_x, x + row * s->i, (size_t)s->i * sizeof *x);
+        }
+        for (int64_t piece = w.n_piece - 1; piece >= 0; piece--)
+            ttn_wgrad_add(&w, tile, piece, ttn_in(dy_tile, ld_dy), ttn_in(x_tile, ld_x));
+    }
+    assert_int_equal(seen, n_tile);
+    assert_int_equal(ttn_wgrad_next(&w, &at), -1);
+    ttn_wgrad_end(&w, 2, 0, ttn_out(dw, s->i));
+    free(dy);
+    free(x);
+    free(dy_tile);
+    free(x_tile);
+    free(work);
+    return dw;
+}
+
+static void weight_gradient_added_tile_by_tile_has_the_bits_of_the_whole(void **state)
+{
+    (void)state;
+    static const sum_shape more[] = {{.rows = 0, .used = 0, .o = 3, .i = 4},
+                                     {.rows = 480, .used = 0, .o = 3, .i = 4},
+                                     {.rows = 24000, .used = 11000, .o = 3, .i = 4},
+                                     {.rows = 5000, .used = 5000, .o = 600, .i = 5}};
+    enum { N_MORE = sizeof more / sizeof *more };
+    for (int i = 0; i < N_SUM + N_MORE; i++) {
+        const sum_shape *s = i < N_SUM ? &sum_shapes[i] : &more[i - N_SUM];
+        real *whole = weight_gradient(1, s);
+        real *by_tiles = added_by_tiles(s);
+        assert_same_bits(whole, by_tiles, (size_t)(s->o * s->i) * sizeof *whole);
+        free(whole);
+        free(by_tiles);
+    }
+}
+
 static void sum_over_rows_has_the_same_bits_for_any_number_of_threads(void **state)
 {
     (void)state;
@@ -402,6 +461,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lanes_and_work_keep_their_limits),
         cmocka_unit_test(rows_product_has_the_same_bits_for_any_number_of_threads),
         cmocka_unit_test(weight_gradient_has_the_same_bits_for_any_number_of_threads),
+        cmocka_unit_test(weight_gradient_added_tile_by_tile_has_the_bits_of_the_whole),
         cmocka_unit_test(sum_over_rows_has_the_same_bits_for_any_number_of_threads),
         cmocka_unit_test(dynamic_schedules_give_the_same_bits),
         cmocka_unit_test(the_pthread_flavour_gives_the_same_bits),
