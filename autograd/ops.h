@@ -13,6 +13,11 @@ typedef enum { TTN_ACT_GELU_ERF, TTN_ACT_GELU_TANH, TTN_ACT_RELU, TTN_ACT_SILU }
 /* a + b, the same shape. */
 int ttn_add(ttn_graph *g, const char *name, int a, int b);
 
+/* act(x W1^T + b1) W2^T + b2, with w3 gated: (act(x W1^T + b1) (x W3^T + b3)) W2^T + b2 (SwiGLU, GeGLU). x (N, C), w1 and w3
+ * (F, C), w2 (C, F), b1 and b3 (F), b2 (C); w3 and each bias may be TTN_NONE. A plan that must save memory leaves the hidden
+ * layer (N, F) out and makes it again by tiles, with the same bits. */
+int ttn_ffn(ttn_graph *g, const char *name, int x, int w1, int b1, int w2, int b2, int w3, int b3, ttn_activation act);
+
 typedef enum { TTN_GELU_ERF, TTN_GELU_TANH } ttn_gelu_form;
 
 /* x Phi(x): exact, or the tanh fit that some published models use. */

@@ -40,8 +40,15 @@ TTN_HD real ttn_silu_grad(real x)
     return s * ttn_fma(x, rest, 1);
 }
 
-/* By name. `act` should be a constant where this stands in a loop: gcc leaves a loop with a switch inside it scalar. */
-TTN_HD real ttn_act_value(ttn_activation act, real x)
+/* By name. `act` should be a constant where this stands in a loop: gcc leaves a loop with a switch inside it scalar, and
+ * without the attribute calls the function. */
+#if defined(__CUDACC__)
+#define TTN_ALWAYS_INLINE TTN_HD
+#else
+#define TTN_ALWAYS_INLINE static inline __attribute__((always_inline))
+#endif
+
+TTN_ALWAYS_INLINE real ttn_act_value(ttn_activation act, real x)
 {
     switch (act) {
     case TTN_ACT_GELU_ERF:
@@ -56,7 +63,7 @@ TTN_HD real ttn_act_value(ttn_activation act, real x)
     return ttn_silu_value(x);
 }
 
-TTN_HD real ttn_act_grad(ttn_activation act, real x)
+TTN_ALWAYS_INLINE real ttn_act_grad(ttn_activation act, real x)
 {
     switch (act) {
     case TTN_ACT_GELU_ERF:
