@@ -104,10 +104,10 @@ static scratch scratch_of(const ttn_call *c, const dims *d, int thread)
 {
     const size_t tile = tile_bytes(d);
     char *at = ttn_thread_work(c, TTN_BACKWARD, thread);
-    scratch s = {.d = (real *)at, .h = (real *)(at + tile), .e = d->gated ? (real *)(at + 2 * tile) : NULL};
+    scratch s = {.d = (void *)at, .h = (void *)(at + tile), .e = d->gated ? (void *)(at + 2 * tile) : NULL};
     at += (d->gated ? 3 : 2) * tile;
-    s.tile = (int64_t *)at;
-    s.sum = (double *)(at + ttn_work_align(sizeof *s.tile));
+    s.tile = (void *)at;
+    s.sum = (void *)(at + ttn_work_align(sizeof *s.tile));
     return s;
 }
 
@@ -396,8 +396,8 @@ static job job_of(const ttn_call *c)
     j.task_w3 = j.task_w2 + (c->din[W2] ? j.w2.n_piece : 0);
     j.n_task = j.task_w3 + (c->din[W3] ? j.w3.n_piece : 0);
     j.lanes = j.w1.lanes;
-    j.biases = (double *)(work + l.biases);
-    j.rows = (double *)(work + l.rows);
+    j.biases = (void *)(work + l.biases);
+    j.rows = (void *)(work + l.rows);
     return j;
 }
 

@@ -59,8 +59,8 @@ int main(int argc, char **argv)
     job *rms = prepare("rmsnorm", &eps, (const ttn_desc[]){x, vector}, 3, ROWS, MOST_THREADS);
     job *relu = prepare("relu", NULL, (const ttn_desc[]){x}, 1, ROWS, MOST_THREADS);
     job *silu = prepare("silu", NULL, (const ttn_desc[]){x}, 1, ROWS, MOST_THREADS);
-    job *const jobs[] = {add, norm, frozen_norm, erf_gelu, tanh_gelu, linear, rms, relu, silu};
-    enum { N_JOB = sizeof jobs / sizeof *jobs };
+    enum { N_JOB = 9 };
+    job *const jobs[N_JOB] = {add, norm, frozen_norm, erf_gelu, tanh_gelu, linear, rms, relu, silu};
     plain reference = {.to = random_values(&x), .from = random_values(&x), .weight = random_values(&matrix)};
 
     /* forward writes what backward reads */
