@@ -16,6 +16,7 @@
  * The biases are added where the activation reads z, in the first cache: filling z with b1 before the product, as linear
  * must, would be one more pass over the tile. */
 #include <inttypes.h>
+#include <limits.h>
 #include <omp.h>
 #include <string.h>
 #include "autograd/kernel.h"
@@ -125,6 +126,10 @@ static ttn_status shape(ttn_sig *s, ttn_error *err)
     if (d.C < 1 || d.F < 1)
         return TTN_FAIL(err, TTN_EINVAL, "ffn: x has width %" PRId64 " and W1 height %" PRId64 ", expected at least 1",
                         d.C, d.F);
+    if (d.C > INT_MAX || d.ld > INT_MAX)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "ffn: x has width %" PRId64 ", the hidden layer %" PRId64 ", and BLAS counts to %d", d.C, d.ld,
+                        INT_MAX);
     status = want_matrix(s, W1, "W1", "(F, C)", d.F, d.C, err);
     if (status == TTN_OK) status = want_matrix(s, W2, "W2", "(C, F)", d.C, d.F, err);
     if (status == TTN_OK && d.gated) status = want_matrix(s, W3, "W3", "(F, C)", d.F, d.C, err);
@@ -643,6 +648,17 @@ static const ttn_case cases[] = {
      .in = PLAIN_BARE(0, 5),
      .attr = &silu,
      .refused = "x has width 0 and W1 height 5, expected at least 1"},
+    {.about = "a width that BLAS cannot count",
+     .used = {.rows = 6},
+     .in = {{.axis = TTN_ROWS, .ndim = 2, .dim = {0, (int64_t)INT_MAX + 1}},
+            TTN_MATRIX(1, (int64_t)INT_MAX + 1),
+            TTN_LEFT_OUT,
+            TTN_MATRIX((int64_t)INT_MAX + 1, 1),
+            TTN_LEFT_OUT,
+            TTN_LEFT_OUT,
+            TTN_LEFT_OUT},
+     .attr = &silu,
+     .refused = "and BLAS counts to 2147483647"},
     {.about = "W1 of another width",
      .used = {.rows = 6},
      .in = {TTN_ROWS_OF(4), TTN_MATRIX(5, 3), TTN_LEFT_OUT, TTN_MATRIX(4, 5), TTN_LEFT_OUT, TTN_LEFT_OUT, TTN_LEFT_OUT},
