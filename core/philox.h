@@ -13,12 +13,15 @@
 #include <string.h>
 #include "core/real.h"
 
+#define TTN_PHILOX_M0 0xD2511F53u
+#define TTN_PHILOX_M1 0xCD9E8D57u
+
 /* One of the ten rounds; the key moves on by TTN_PHILOX_KEY_STEP between them. The low halves of the products are
  * written on their own: as the low halves of p0 and p1 they cost clang its vector code, a factor of 4. */
 TTN_HD void ttn_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, uint32_t k0, uint32_t k1)
 {
-    const uint32_t m0 = 0xD2511F53u;
-    const uint32_t m1 = 0xCD9E8D57u;
+    const uint32_t m0 = TTN_PHILOX_M0;
+    const uint32_t m1 = TTN_PHILOX_M1;
     uint64_t p0 = (uint64_t)m0 * *c0;
     uint64_t p1 = (uint64_t)m1 * *c2;
     uint32_t low0 = m0 * *c0;

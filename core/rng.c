@@ -17,8 +17,100 @@ uint64_t ttn_rng_key(uint64_t seed, uint64_t name, uint64_t step)
     return join(word[1], word[0]);
 }
 
-/* Blocks side by side, for the vector unit: 1.8 (gcc) and 0.8 (clang) ns a word on AVX2; one after the other takes gcc
- * 2.3. Not 16: loops as short as that gcc unrolls before it looks for vectors, and then packs scalars, at 4.7. */
+/* ---- blocks side by side ----
+ *
+ * A round needs both halves of 32 x 32 bit products. Asked for the high half in integers, gcc shuffles lanes about: 1.8 ns
+ * a word on AVX2. One fused multiply-add gives it as well. With 2^52 + 2^51 added a double holds a whole number in its
+ * low bits; for c and a multiplier m below 2^32, m odd,
+ *
+ *     (1.5 2^52 + c) m 2^-32 + (1.5 2^52 - 1.5 2^52 m 2^-32 - 1/2) = 1.5 2^52 + c m 2^-32 - 1/2
+ *
+ * rounded once, to whole numbers, is 1.5 2^52 + floor(c m 2^-32): c m 2^-32 is whole for c = 0 only, where the tie goes to
+ * the even 1.5 2^52. All constants are exact. So four blocks are a vector of 64-bit lanes, c0 and c2 with the bits of
+ * 1.5 2^52 above them, c1 and c3 with zeros, and a round is two multiply-adds, two products of low halves and four
+ * exclusive ors: 0.8 (gcc) and 0.9 (clang) ns a word; the integer form takes clang 0.7. */
+
+#if defined(__FMA__) || defined(__aarch64__)
+
+typedef uint64_t lanes __attribute__((vector_size(32)));
+typedef uint32_t halves __attribute__((vector_size(32)));
+typedef double doubles __attribute__((vector_size(32)));
+
+typedef struct {
+    lanes c0, c1, c2, c3;
+} blocks;
+
+enum { VECTOR = 4, N_VECTOR = 4, LANE = VECTOR * N_VECTOR }; /* four at a time hide the multiply-add's delay */
+
+#define HELD 0x1.8p+52 /* 2^52 + 2^51 */
+
+static inline lanes all(uint64_t x)
+{
+    return (lanes){x, x, x, x};
+}
+
+/* HELD + floor(c m / 2^32), where x = HELD + c */
+static inline lanes high_half(lanes x, uint32_t m)
+{
+    const double factor = (double)m * 0x1p-32;
+    const double rest = HELD - HELD * factor - 0.5;
+    const doubles d = (doubles)x;
+    return (lanes)(doubles){__builtin_fma(d[0], factor, rest), __builtin_fma(d[1], factor, rest),
+                            __builtin_fma(d[2], factor, rest), __builtin_fma(d[3], factor, rest)};
+}
+
+/* c m mod 2^32; the products of the other halves are with 0. */
+static inline lanes low_half(lanes x, uint32_t m)
+{
+    return (lanes)((halves)x * (halves)all(m));
+}
+
+static inline void make_round(blocks *b, lanes k0, lanes k1)
+{
+    const lanes high0 = high_half(b->c0, TTN_PHILOX_M0);
+    const lanes high1 = high_half(b->c2, TTN_PHILOX_M1);
+    const lanes low0 = low_half(b->c0, TTN_PHILOX_M0);
+    const lanes low1 = low_half(b->c2, TTN_PHILOX_M1);
+    b->c0 = high1 ^ b->c1 ^ k0;
+    b->c2 = high0 ^ b->c3 ^ k1;
+    b->c1 = low1;
+    b->c3 = low0;
+}
+
+/* LANE blocks, from counter (high, low) on. */
+static void make_words(uint64_t key, uint64_t high, uint64_t low, uint32_t *word)
+{
+    const lanes held = (lanes)(doubles){HELD, HELD, HELD, HELD};
+    const lanes below = all(0xFFFFFFFFu);
+    lanes count = all(low) + (lanes){0, 1, 2, 3};
+    blocks b[N_VECTOR];
+    for (int v = 0; v < N_VECTOR; v++) {
+        b[v] = (blocks){(count & below) | held, count >> 32, (all(high) & below) | held, all(high) >> 32};
+        count += all(VECTOR);
+    }
+    uint32_t k0 = (uint32_t)key;
+    uint32_t k1 = (uint32_t)(key >> 32);
+#pragma GCC unroll 10
+    for (int round = 0; round < TTN_PHILOX_ROUNDS; round++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < N_VECTOR; v++)
+            make_round(&b[v], all(k0), all(k1));
+        k0 += TTN_PHILOX_KEY_STEP0;
+        k1 += TTN_PHILOX_KEY_STEP1;
+    }
+    for (int v = 0; v < N_VECTOR; v++) {
+        const halves w01 = (halves)((b[v].c0 & below) | (b[v].c1 << 32)); /* words 0 and 1 of each block */
+        const halves w23 = (halves)((b[v].c2 & below) | (b[v].c3 << 32));
+        const halves first = __builtin_shufflevector(w01, w23, 0, 1, 8, 9, 2, 3, 10, 11);
+        const halves second = __builtin_shufflevector(w01, w23, 4, 5, 12, 13, 6, 7, 14, 15);
+        memcpy(word + 16 * v, &first, sizeof first);
+        memcpy(word + 16 * v + 8, &second, sizeof second);
+    }
+}
+
+#else /* a multiply-add that rounds twice will not do */
+
+/* Not 16: loops as short as that gcc unrolls before it looks for vectors, and then packs scalars. */
 enum { LANE = 32 };
 
 static void make_words(uint64_t key, uint64_t high, uint64_t low, uint32_t *word)
@@ -51,6 +143,8 @@ static void make_words(uint64_t key, uint64_t high, uint64_t low, uint32_t *word
     }
 }
 
+#endif
+
 void ttn_rng_words(uint64_t key, uint64_t high, uint64_t low, int64_t n_block, uint32_t *word)
 {
     int64_t i = 0;
@@ -61,7 +155,7 @@ void ttn_rng_words(uint64_t key, uint64_t high, uint64_t low, int64_t n_block, u
 }
 
 /* Blocks at a time when arrays are filled: 1 KiB of words, in the first cache together with what is made of them. */
-enum { CHUNK = 2 * LANE };
+enum { CHUNK = 64 };
 
 typedef void (*make)(const uint32_t *word, real *out);
 
