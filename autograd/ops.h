@@ -17,6 +17,20 @@ int ttn_add(ttn_graph *g, const char *name, int a, int b);
  * (F, C), w2 (C, F), b1 and b3 (F), b2 (C); w3 and each bias may be TTN_NONE. A plan that must save memory leaves the hidden
  * layer (N, F) out and makes it again by tiles, with the same bits. */
 int ttn_ffn(ttn_graph *g, const char *name, int x, int w1, int b1, int w2, int b2, int w3, int b3, ttn_activation act);
+/* Inverted dropout: x / (1 - p), or 0 with probability p, in training runs; x itself in others. x (N, C) or (S, C). The
+ * mask is a function of the node's name, seed, step, the sequence's sample number, position and channel. p in [0, 1). */
+int ttn_dropout(ttn_graph *g, const char *name, int x, double p);
+
+/* ESM's token dropout: rows of masks are 0, and all rows of a sequence are multiplied by (1 - share) / (1 - its own share
+ * of masks); specials count. */
+typedef struct {
+    int64_t mask; /* the token; -1: no token dropout */
+    double share; /* 0.12 in the published models */
+} ttn_token_dropout;
+
+/* Rows of table (V, C) by tokens (N), u8, i32 or i64: (N, C), zeros in rows of no sequence. A run fails on a token outside
+ * the vocabulary, and with token dropout on a sequence of nothing but masks. dropout: copied; NULL: none. */
+int ttn_embedding(ttn_graph *g, const char *name, int tokens, int table, const ttn_token_dropout *dropout);
 
 typedef enum { TTN_GELU_ERF, TTN_GELU_TANH } ttn_gelu_form;
 
@@ -45,6 +59,23 @@ int ttn_relu(ttn_graph *g, const char *name, int x);
 
 /* x / sqrt(mean x^2 + eps) over the last axis of x (N, C), times gain (C), or TTN_NONE. */
 int ttn_rmsnorm(ttn_graph *g, const char *name, int x, int gain, double eps);
+/* x (N, C) plus the table's row (L, C) of each row's position in its sequence (the feed's start included) + offset: 0 in
+ * BERT, 2 in ESM-1b and Nystromformer checkpoints. A run fails on a position past the table. */
+int ttn_positions(ttn_graph *g, const char *name, int x, int table, int64_t offset);
+
+/* a + dropout of b (ttn_dropout) in one pass, the same shape; p 0: their sum. */
+int ttn_residual(ttn_graph *g, const char *name, int a, int b, double p);
+
+typedef enum {
+    TTN_ROTARY_HALVES,      /* pairs (j, j + D/2): NeoX, ESM-2 */
+    TTN_ROTARY_INTERLEAVED, /* pairs (2j, 2j + 1): AMPLIFY */
+} ttn_rotary_form;
+
+/* Each pair of x's channels turned by its row's position times the pair's frequency, in every one of `heads` heads: x
+ * (N, H D), queries or keys. frequencies: a state (D/2), or TTN_NONE: base^(-2j/D). Positions count from each sequence's
+ * start, the feed's start included. */
+int ttn_rotary(ttn_graph *g, const char *name, int x, int frequencies, int64_t heads, double base,
+               ttn_rotary_form form);
 
 /* factor x. */
 int ttn_scale(ttn_graph *g, const char *name, int x, double factor);
@@ -65,6 +96,13 @@ int ttn_select(ttn_graph *g, const char *name, int x, int index);
 int ttn_xent(ttn_graph *g, const char *name, int logits, int target, int weight, int64_t ignore, double smoothing);
 /* x / (1 + e^-x). */
 int ttn_silu(ttn_graph *g, const char *name, int x);
+typedef enum {
+    TTN_SINUSOID_INTERLEAVED, /* sines in even channels, cosines in odd ones: Vaswani et al. 2017 */
+    TTN_SINUSOID_HALVES,      /* sines, then cosines: tensor2tensor, fairseq, the first ESM-1 */
+} ttn_sinusoid_form;
+
+/* x (N, C) plus sines and cosines of each row's position in its sequence + offset, computed for any length. */
+int ttn_sinusoid(ttn_graph *g, const char *name, int x, int64_t offset, ttn_sinusoid_form form);
 
 TTN_API_END
 #endif
