@@ -60,7 +60,8 @@ static void values_and_gradients_follow_the_rule(void **state)
             const int64_t s = sequence_of(&three, r);
             for (int64_t i = 0; i < C; i++) {
                 const int64_t e = r * C + i;
-                const int kept = s >= 0 && stays(t.key, samples[s], r - spans[s].first + start[s], i, p);
+                const int kept =
+                    s >= 0 && stays(t.key, t.feed.sample[s], r - t.feed.span[s].first + t.feed.start[s], i, p);
                 const real a = fused && s >= 0 ? ((real *)t.in[0])[e] : 0;
                 const real dy = ((real *)t.dout[0])[e];
                 assert_true(((real *)t.out[0])[e] == a + (kept ? scale * x[e] : 0));

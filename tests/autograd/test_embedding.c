@@ -245,7 +245,7 @@ static void positions_count_from_each_sequences_start_and_its_crop(void **state)
                     assert_true(((real *)t.out[0])[e] == 0 && ((real *)t.din[0])[e] == 0);
                     continue;
                 }
-                const int64_t p = r - spans[s].first + start[s] + offset;
+                const int64_t p = r - t.feed.span[s].first + t.feed.start[s] + offset;
                 assert_true(((real *)t.out[0])[e] == ((real *)t.in[0])[e] + ((real *)t.in[1])[p * C + i]);
                 assert_true(((real *)t.din[0])[e] == ((real *)t.dout[0])[e]);
                 sum[p][i] += (double)((real *)t.dout[0])[e];

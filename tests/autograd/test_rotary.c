@@ -288,7 +288,7 @@ static void sinusoids_follow_their_formulas_in_both_forms(void **state)
                     assert_true(y == 0 && dx == 0);
                     continue;
                 }
-                const int64_t p = r - spans[s].first + start[s];
+                const int64_t p = r - t.feed.span[s].first + t.feed.start[s];
                 const long double wanted = ((real *)t.in[0])[r * width + i] + wave(a, width, p, i);
                 assert_at_most(fabs((double)(y - wanted)), BOUND(p), "a sinusoid's error");
                 assert_true(dx == ((real *)t.dout[0])[r * width + i]);
