@@ -252,7 +252,7 @@ static long double wave(const sinusoid_attributes *a, int64_t width, int64_t pos
     const int64_t K = width / 2;
     const double p = (double)(position + a->offset);
     if (a->form == TTN_SINUSOID_INTERLEAVED) {
-        const double f = pow(10000, -(double)(channel / 2 * 2) / (double)width);
+        const double f = pow(10000, -(double)(channel - channel % 2) / (double)width);
         return channel % 2 == 0 ? sinl((long double)p * f) : cosl((long double)p * f);
     }
     if (channel == 2 * K) return 0;
