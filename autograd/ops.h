@@ -31,6 +31,19 @@ typedef struct {
 /* Rows of table (V, C) by tokens (N), u8, i32 or i64: (N, C), zeros in rows of no sequence. A run fails on a token outside
  * the vocabulary, and with token dropout on a sequence of nothing but masks. dropout: copied; NULL: none. */
 int ttn_embedding(ttn_graph *g, const char *name, int tokens, int table, const ttn_token_dropout *dropout);
+/* Attention within each sequence; q, k, v (N, H D), and so the output. */
+typedef struct {
+    int heads;      /* H, which divides the width */
+    int causal;     /* row i sees rows up to i of its sequence */
+    double scale;   /* of q k before the softmax, above 0; 0: D^(-1/2) */
+    double dropout; /* of weights while training, in [0, 1) */
+} ttn_attn_exact_options;
+
+/* softmax(scale q k^T) v, in memory that grows with N and not with its square. */
+int ttn_attn_exact(ttn_graph *g, const char *name, int q, int k, int v, const ttn_attn_exact_options *o);
+
+/* v, as if it were attention that sees only itself: gradients of zeros reach q and k. */
+int ttn_attn_none(ttn_graph *g, const char *name, int q, int k, int v);
 
 typedef enum { TTN_GELU_ERF, TTN_GELU_TANH } ttn_gelu_form;
 

@@ -1,0 +1,104 @@
+/* What makes an op an attention kind: all that a model, a trainer and a tool need to know of it, reached through
+ * ttn_op.attention. Nothing outside the op's file knows which kind it is: a configuration names kinds, a model looks
+ * them up (ttn_attention_find) and calls attr and build.
+ *
+ * A kind called KIND is the op attn_KIND in autograd/ops/attn_KIND.c.
+ *
+ * N rows (residues of a packed batch)   S sequences   H heads   D head width   n rows of one sequence
+ */
+#ifndef TTN_ATTENTION_H
+#define TTN_ATTENTION_H
+
+#include <stdint.h>
+#include "autograd/graph.h"
+#include "autograd/op.h"
+#include "core/options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- from the configuration to attributes ---- */
+
+/* Values of the configuration by name ("exact.scale"), already checked against their rows; `layer` counts from 0 and
+ * chooses where a value is a list with one element a layer. A name without a row, or of another type, is our mistake:
+ * TTN_EINTERNAL with the name. Texts are borrowed until the configuration is destroyed. Whoever has a configuration
+ * implements this; `self` is the first argument of every function. */
+typedef struct {
+    const void *self;
+    ttn_status (*get_bool)(const void *self, const char *name, int layer, int *ret, ttn_error *err);
+    ttn_status (*get_integer)(const void *self, const char *name, int layer, int64_t *ret, ttn_error *err);
+    ttn_status (*get_real)(const void *self, const char *name, int layer, double *ret, ttn_error *err);
+    ttn_status (*get_text)(const void *self, const char *name, int layer, const char **ret, ttn_error *err);
+} ttn_option_reader;
+
+/* ---- recording ---- */
+
+/* What attention works on. q, k and v are projected already (and rotated, where a model does that): projections and
+ * their biases are the same for all kinds and belong to the block. What only this kind needs (random projections, a
+ * convolution) it declares itself, in the scope that is open when build is called. */
+typedef struct {
+    int q, k, v;      /* values (N, H D) */
+    int heads;        /* H */
+    int causal;       /* row i sees rows up to i of its sequence */
+    double dropout;   /* of attention weights while training, in [0, 1); a kind without weights leaves it aside */
+    const char *name; /* the node's, in the current scope; NULL lets the graph choose */
+} ttn_attn_in;
+
+/* ---- looking at it ---- */
+
+/* Maps are of one head of one sequence: seq is its number in c->feed. c: the node's forward call, as a tap gets it, with
+ * inputs, outputs and aux alive. Dropout plays no part. These are no kernels: they may allocate (TTN_ENOMEM). TTN_EINVAL
+ * for a sequence, head or row that is not there. */
+
+/* Row r of map (n_row, n): how output row[r] (counted from the sequence's first) weighs the n values. */
+typedef ttn_status (*ttn_map_rows)(const ttn_call *c, int64_t seq, int64_t head, int64_t n_row, const int64_t *row,
+                                   real *map, ttn_error *err);
+
+/* The whole map in blocks: cell (a, b) of map (P, P) is the mean over rows i of block a and columns t of block b, where
+ * block p holds floor(p n / P) up to floor((p + 1) n / P) - 1; 1 <= P <= n. Masked weights count as the zeros they are. */
+typedef ttn_status (*ttn_map_pool)(const ttn_call *c, int64_t seq, int64_t head, int64_t P, double *map,
+                                   ttn_error *err);
+
+/* ---- a kind ---- */
+
+/* Values that persist between optimizer steps and when a step has been made; nothing but kinds with such state (random
+ * projections that are drawn again) looks inside. */
+typedef struct ttn_state_set ttn_state_set;
+typedef struct ttn_when ttn_when;
+
+typedef struct ttn_attention {
+    /* Its rows of the table of options, named "KIND.…". */
+    const ttn_option *options;
+    int n_options;
+
+    /* Options of one layer to `attr`, which has op->attr_bytes. What ttn_attn_in says is left for build. */
+    ttn_status (*attr)(const ttn_option_reader *o, int layer, void *attr, ttn_error *err);
+
+    /* Records it and returns the output (N, H D), TTN_FAILED after a failure. attr: what attr() filled; NULL where
+     * op->attr_bytes is 0. */
+    int (*build)(ttn_graph *g, const ttn_attn_in *in, const void *attr);
+
+    /* Called after each optimizer step (and before the first) for kinds with state; NULL: there is none. stat: the
+     * node's statistics of that step. */
+    ttn_status (*renew)(ttn_state_set *s, const ttn_when *w, const double *stat, ttn_error *err);
+
+    ttn_map_rows map_rows;
+    ttn_map_pool map_pool;
+
+    /* The op that computes one row from a state of constant size, for decoding; NULL: there is none. */
+    const ttn_op *step;
+} ttn_attention;
+
+/* The op of the kind ("exact", "none"), with its attention set; NULL when there is none of that name. */
+const ttn_op *ttn_attention_find(const char *kind);
+
+/* The span of a sequence, after checking that `seq` is one of the run, head one of `heads`, and rows and P (0: not asked)
+ * possible: what map functions begin with. `op` stands in messages. */
+TTN_MUST_USE ttn_status ttn_map_span(const ttn_call *c, const char *op, int64_t seq, int64_t head, int64_t heads,
+                                     int64_t n_row, const int64_t *row, int64_t P, ttn_span *ret, ttn_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
