@@ -56,9 +56,15 @@ typedef ttn_status (*ttn_map_rows)(const ttn_call *c, int64_t seq, int64_t head,
                                    real *map, ttn_error *err);
 
 /* The whole map in blocks: cell (a, b) of map (P, P) is the mean over rows i of block a and columns t of block b, where
- * block p holds floor(p n / P) up to floor((p + 1) n / P) - 1; 1 <= P <= n. Masked weights count as the zeros they are. */
+ * block p holds ttn_map_block(p) up to ttn_map_block(p + 1) - 1; 1 <= P <= n. Masked weights count as the zeros they are. */
 typedef ttn_status (*ttn_map_pool)(const ttn_call *c, int64_t seq, int64_t head, int64_t P, double *map,
                                    ttn_error *err);
+
+/* The first row of block p of P: that of block p + 1 is its end. */
+static inline int64_t ttn_map_block(int64_t p, int64_t n, int64_t P)
+{
+    return p * n / P;
+}
 
 /* ---- a kind ---- */
 

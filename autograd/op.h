@@ -152,7 +152,7 @@ typedef struct {
     int n_stats;
     ttn_status (*shape)(ttn_sig *s, ttn_error *err); /* every check; runs once, when recorded */
     ttn_cost (*cost)(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept);
-    ttn_kernels cpu; /* the reference */
+    ttn_kernels cpu;                       /* the reference */
     const struct ttn_attention *attention; /* NULL, or what makes it an attention kind: autograd/attention.h */
     const ttn_case *cases;
     int n_cases;

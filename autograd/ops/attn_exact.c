@@ -807,9 +807,10 @@ static void add_to_cells(const ttn_call *c, int64_t seq, int64_t head, int64_t i
         for (int64_t r = i; r < end; r++) {
             const int64_t seen = at->causal ? smaller(r + 1, t_end) : t_end;
             const real *row = a + (r - i) * MOST_TILE;
-            for (int64_t p = ((t + 1) * P - 1) / span.n; p < P && p * span.n / P < seen; p++) { /* from t's block on */
-                const int64_t from = larger(t, p * span.n / P);
-                const int64_t to = smaller(seen, (p + 1) * span.n / P);
+            for (int64_t p = ((t + 1) * P - 1) / span.n; /* t's block */ p < P && ttn_map_block(p, span.n, P) < seen;
+                 p++) {
+                const int64_t from = larger(t, ttn_map_block(p, span.n, P));
+                const int64_t to = smaller(seen, ttn_map_block(p + 1, span.n, P));
                 for (int64_t u = from; u < to; u++)
                     cell[p] += (double)ttn_exp(row[u - t] - lse[r * at->heads]);
             }
@@ -829,14 +830,14 @@ static ttn_status map_pool(const ttn_call *c, int64_t seq, int64_t head, int64_t
     if (!work) return TTN_ENOMEM;
 #pragma omp parallel for num_threads(c->on->n_thread) schedule(dynamic)
     for (int64_t p = 0; p < P; p++) {
-        const int64_t first = p * span.n / P;
-        const int64_t end = (p + 1) * span.n / P;
+        const int64_t first = ttn_map_block(p, span.n, P);
+        const int64_t end = ttn_map_block(p + 1, span.n, P);
         double *cell = map + p * P;
         memset(cell, 0, (size_t)P * sizeof *cell);
         for (int64_t i = first; i < end; i += MAP_ROWS)
             add_to_cells(c, seq, head, i, smaller(i + MAP_ROWS, end), P, work + omp_get_thread_num() * each, cell);
         for (int64_t b = 0; b < P; b++)
-            cell[b] /= (double)((end - first) * ((b + 1) * span.n / P - b * span.n / P));
+            cell[b] /= (double)((end - first) * (ttn_map_block(b + 1, span.n, P) - ttn_map_block(b, span.n, P)));
     }
     ttn_free(work);
     return TTN_OK;

@@ -118,7 +118,7 @@ static ttn_status map_pool(const ttn_call *c, int64_t seq, int64_t head, int64_t
     if (status != TTN_OK) return status;
     memset(map, 0, (size_t)(P * P) * sizeof *map);
     for (int64_t p = 0; p < P; p++)
-        map[p * P + p] = 1 / (double)((p + 1) * span.n / P - p * span.n / P);
+        map[p * P + p] = 1 / (double)(ttn_map_block(p + 1, span.n, P) - ttn_map_block(p, span.n, P));
     return TTN_OK;
 }
 
