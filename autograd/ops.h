@@ -13,10 +13,20 @@ typedef enum { TTN_ACT_GELU_ERF, TTN_ACT_GELU_TANH, TTN_ACT_RELU, TTN_ACT_SILU }
 /* a + b, the same shape. */
 int ttn_add(ttn_graph *g, const char *name, int a, int b);
 
-/* act(x W1^T + b1) W2^T + b2, with w3 gated: (act(x W1^T + b1) (x W3^T + b3)) W2^T + b2 (SwiGLU, GeGLU). x (N, C), w1 and w3
- * (F, C), w2 (C, F), b1 and b3 (F), b2 (C); w3 and each bias may be TTN_NONE. A plan that must save memory leaves the hidden
- * layer (N, F) out and makes it again by tiles, with the same bits. */
-int ttn_ffn(ttn_graph *g, const char *name, int x, int w1, int b1, int w2, int b2, int w3, int b3, ttn_activation act);
+/* Attention within each sequence; q, k, v (N, H D), and so the output. */
+typedef struct {
+    int heads;      /* H, which divides the width */
+    int causal;     /* row i sees rows up to i of its sequence */
+    double scale;   /* of q k before the softmax, above 0; 0: D^(-1/2) */
+    double dropout; /* of weights while training, in [0, 1) */
+} ttn_attn_exact_options;
+
+/* softmax(scale q k^T) v, in memory that grows with N and not with its square. */
+int ttn_attn_exact(ttn_graph *g, const char *name, int q, int k, int v, const ttn_attn_exact_options *o);
+
+/* v, as if it were attention that sees only itself: gradients of zeros reach q and k. */
+int ttn_attn_none(ttn_graph *g, const char *name, int q, int k, int v);
+
 /* Inverted dropout: x / (1 - p), or 0 with probability p, in training runs; x itself in others. x (N, C) or (S, C). The
  * mask is a function of the node's name, seed, step, the sequence's sample number, position and channel. p in [0, 1). */
 int ttn_dropout(ttn_graph *g, const char *name, int x, double p);
@@ -31,19 +41,11 @@ typedef struct {
 /* Rows of table (V, C) by tokens (N), u8, i32 or i64: (N, C), zeros in rows of no sequence. A run fails on a token outside
  * the vocabulary, and with token dropout on a sequence of nothing but masks. dropout: copied; NULL: none. */
 int ttn_embedding(ttn_graph *g, const char *name, int tokens, int table, const ttn_token_dropout *dropout);
-/* Attention within each sequence; q, k, v (N, H D), and so the output. */
-typedef struct {
-    int heads;      /* H, which divides the width */
-    int causal;     /* row i sees rows up to i of its sequence */
-    double scale;   /* of q k before the softmax, above 0; 0: D^(-1/2) */
-    double dropout; /* of weights while training, in [0, 1) */
-} ttn_attn_exact_options;
 
-/* softmax(scale q k^T) v, in memory that grows with N and not with its square. */
-int ttn_attn_exact(ttn_graph *g, const char *name, int q, int k, int v, const ttn_attn_exact_options *o);
-
-/* v, as if it were attention that sees only itself: gradients of zeros reach q and k. */
-int ttn_attn_none(ttn_graph *g, const char *name, int q, int k, int v);
+/* act(x W1^T + b1) W2^T + b2, with w3 gated: (act(x W1^T + b1) (x W3^T + b3)) W2^T + b2 (SwiGLU, GeGLU). x (N, C), w1 and w3
+ * (F, C), w2 (C, F), b1 and b3 (F), b2 (C); w3 and each bias may be TTN_NONE. A plan that must save memory leaves the hidden
+ * layer (N, F) out and makes it again by tiles, with the same bits. */
+int ttn_ffn(ttn_graph *g, const char *name, int x, int w1, int b1, int w2, int b2, int w3, int b3, ttn_activation act);
 
 typedef enum { TTN_GELU_ERF, TTN_GELU_TANH } ttn_gelu_form;
 
@@ -67,17 +69,19 @@ int ttn_pool_mean(ttn_graph *g, const char *name, int x, int64_t skip_first, int
 
 /* Each sequence's first row in x (N, C). (S, C). */
 int ttn_pool_first(ttn_graph *g, const char *name, int x);
-/* max(x, 0). */
-int ttn_relu(ttn_graph *g, const char *name, int x);
 
-/* x / sqrt(mean x^2 + eps) over the last axis of x (N, C), times gain (C), or TTN_NONE. */
-int ttn_rmsnorm(ttn_graph *g, const char *name, int x, int gain, double eps);
 /* x (N, C) plus the table's row (L, C) of each row's position in its sequence (the feed's start included) + offset: 0 in
  * BERT, 2 in ESM-1b and Nystromformer checkpoints. A run fails on a position past the table. */
 int ttn_positions(ttn_graph *g, const char *name, int x, int table, int64_t offset);
 
+/* max(x, 0). */
+int ttn_relu(ttn_graph *g, const char *name, int x);
+
 /* a + dropout of b (ttn_dropout) in one pass, the same shape; p 0: their sum. */
 int ttn_residual(ttn_graph *g, const char *name, int a, int b, double p);
+
+/* x / sqrt(mean x^2 + eps) over the last axis of x (N, C), times gain (C), or TTN_NONE. */
+int ttn_rmsnorm(ttn_graph *g, const char *name, int x, int gain, double eps);
 
 typedef enum {
     TTN_ROTARY_HALVES,      /* pairs (j, j + D/2): NeoX, ESM-2 */
@@ -96,6 +100,17 @@ int ttn_scale(ttn_graph *g, const char *name, int x, double factor);
 /* Rows of x (N, C) by index (R), i64, -1: a row of zeros. (R, C). */
 int ttn_select(ttn_graph *g, const char *name, int x, int index);
 
+/* x / (1 + e^-x). */
+int ttn_silu(ttn_graph *g, const char *name, int x);
+
+typedef enum {
+    TTN_SINUSOID_INTERLEAVED, /* sines in even channels, cosines in odd ones: Vaswani et al. 2017 */
+    TTN_SINUSOID_HALVES,      /* sines, then cosines: tensor2tensor, fairseq, the first ESM-1 */
+} ttn_sinusoid_form;
+
+/* x (N, C) plus sines and cosines of each row's position in its sequence + offset, computed for any length. */
+int ttn_sinusoid(ttn_graph *g, const char *name, int x, int64_t offset, ttn_sinusoid_form form);
+
 /* Softmax cross-entropy of logits (R, V) with target (R), u8, i32 or i64, on any axis of rows: the sum over rows of
  * weight (R) (TTN_NONE: 1) times loss, a scalar. Rows whose target is `ignore` (it may be a class, too) and, on axis N, rows
  * of no sequence add nothing; elsewhere a target that is no class fails the run. smoothing: label smoothing, 0 to 1:
@@ -107,15 +122,6 @@ int ttn_select(ttn_graph *g, const char *name, int x, int index);
  * Statistics, in double: sum, count (the weights of the rows that count) and correct (of those among them whose target has
  * the largest logit; of several equal ones the first class is meant). */
 int ttn_xent(ttn_graph *g, const char *name, int logits, int target, int weight, int64_t ignore, double smoothing);
-/* x / (1 + e^-x). */
-int ttn_silu(ttn_graph *g, const char *name, int x);
-typedef enum {
-    TTN_SINUSOID_INTERLEAVED, /* sines in even channels, cosines in odd ones: Vaswani et al. 2017 */
-    TTN_SINUSOID_HALVES,      /* sines, then cosines: tensor2tensor, fairseq, the first ESM-1 */
-} ttn_sinusoid_form;
-
-/* x (N, C) plus sines and cosines of each row's position in its sequence + offset, computed for any length. */
-int ttn_sinusoid(ttn_graph *g, const char *name, int x, int64_t offset, ttn_sinusoid_form form);
 
 TTN_API_END
 #endif
