@@ -366,3 +366,97 @@ int toy_sum_of(ttn_graph *g, const char *name, int x)
 {
     return ttn_apply_op(g, &toy_sum, name, NULL, (int[]){x});
 }
+
+/* ---- dot ---- */
+
+static ttn_status dot_shape(ttn_sig *s, ttn_error *err)
+{
+    if (!ttn_desc_same(&s->in[0], &s->in[1])) return TTN_FAIL(err, TTN_EINVAL, "dot: two shapes");
+    s->out[0] = (ttn_desc){.type = TTN_REAL};
+    return TTN_OK;
+}
+
+static ttn_status dot_forward(const ttn_call *c, ttn_error *err)
+{
+    (void)err;
+    const real *x = c->in[0];
+    const real *w = c->in[1];
+    double sum = 0;
+    for (int64_t i = 0; i < used_elements(c, &c->sig->in[0]); i++)
+        sum += (double)x[i] * (double)w[i];
+    *(real *)c->out[0] = (real)sum;
+    return TTN_OK;
+}
+
+static ttn_status dot_backward(const ttn_call *c, ttn_error *err)
+{
+    (void)err;
+    const real *dy = c->dout[0];
+    const real *w = c->in[1];
+    real *dx = c->din[0];
+    const int64_t used = used_elements(c, &c->sig->in[0]);
+    for (int64_t i = 0; i < ttn_desc_numel(&c->sig->in[0]); i++)
+        dx[i] = ttn_accumulate(c->acc[0], dx[i], i < used ? dy[0] * w[i] : 0);
+    return TTN_OK;
+}
+
+const ttn_op toy_dot = {
+    .name = "dot",
+    .n_in = 2,
+    .n_out = 1,
+    .differentiable = TTN_BIT(0),
+    .reads = {{.in = TTN_BIT(1)}},
+    .shape = dot_shape,
+    .cost = one_flop_each,
+    .cpu = {.forward = dot_forward, .backward = dot_backward},
+};
+
+int toy_dot_of(ttn_graph *g, const char *name, int x, int w)
+{
+    return ttn_apply_op(g, &toy_dot, name, NULL, (int[]){x, w});
+}
+
+/* ---- rows ---- */
+
+static ttn_status rows_shape(ttn_sig *s, ttn_error *err)
+{
+    if (s->in[0].dim[0] != s->cap.rows) return TTN_FAIL(err, TTN_EINVAL, "rows: not as many as the capacity");
+    s->out[0] = s->in[0];
+    s->out[0].axis = TTN_ROWS;
+    return TTN_OK;
+}
+
+static ttn_status rows_forward(const ttn_call *c, ttn_error *err)
+{
+    (void)err;
+    const size_t bytes = ttn_desc_bytes(&c->sig->out[0]);
+    const size_t used = (size_t)used_elements(c, &c->sig->out[0]) * sizeof(real);
+    memcpy(c->out[0], c->in[0], used);
+    memset((char *)c->out[0] + used, 0, bytes - used);
+    return TTN_OK;
+}
+
+static ttn_status rows_backward(const ttn_call *c, ttn_error *err)
+{
+    (void)err;
+    const real *dy = c->dout[0];
+    real *dx = c->din[0];
+    for (int64_t i = 0; i < ttn_desc_numel(&c->sig->out[0]); i++)
+        dx[i] = ttn_accumulate(c->acc[0], dx[i], dy[i]);
+    return TTN_OK;
+}
+
+const ttn_op toy_rows = {
+    .name = "rows",
+    .n_in = 1,
+    .n_out = 1,
+    .differentiable = TTN_BIT(0),
+    .shape = rows_shape,
+    .cost = one_flop_each,
+    .cpu = {.forward = rows_forward, .backward = rows_backward},
+};
+
+int toy_rows_of(ttn_graph *g, const char *name, int x)
+{
+    return ttn_apply_op(g, &toy_rows, name, NULL, (int[]){x});
+}

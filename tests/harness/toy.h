@@ -41,4 +41,12 @@ int toy_failing_of(ttn_graph *g, const char *name, int x, toy_failing_attr attr)
 extern const ttn_op toy_sum;
 int toy_sum_of(ttn_graph *g, const char *name, int x);
 
+/* y = sum over the used rows of x w, the same shape, a scalar.   dx = dy w: a loss with a given gradient; w has none */
+extern const ttn_op toy_dot;
+int toy_dot_of(ttn_graph *g, const char *name, int x, int w);
+
+/* y (N, C) = x, a parameter (N, C) of fixed shape.   dx = dy: so that a gradient by rows can be read as a weight's */
+extern const ttn_op toy_rows;
+int toy_rows_of(ttn_graph *g, const char *name, int x);
+
 #endif
