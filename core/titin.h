@@ -15,6 +15,7 @@
 #include "autograd/cache.h"
 #include "autograd/feed.h"
 #include "autograd/graph.h"
+#include "autograd/nn.h"
 #include "autograd/ops.h"
 #include "autograd/plan.h"
 #include "autograd/weights.h"
