@@ -10,11 +10,12 @@
 #include <unistd.h>
 #include "core/atomic.h"
 #include "core/memory.h"
+#include "core/text.h"
 
 /* Paths, not openat and the like: other libraries open the temporary by its name, so it must have one that works. */
 struct ttn_atomic {
     ttn_arena *texts;      /* all strings below */
-    const char *shown;     /* the path as the caller gave it, for messages; its end where it is long */
+    const char *shown;     /* the path as the caller gave it, for messages (ttn_text_tail) */
     const char *final;     /* absolute, links followed */
     const char *temporary; /* beside it */
     const char *aside;     /* beside it: where the previous folder goes when it cannot be swapped */
@@ -31,7 +32,7 @@ struct ttn_atomic {
     int in_place; /* the final name shows the new contents */
 };
 
-enum { BUFFER = 64 << 10, MAX_LINKS = 40 /* as the kernel */, MAX_LEFTOVERS = 1000, SHOWN = 300 };
+enum { BUFFER = 64 << 10, MAX_LINKS = 40 /* as the kernel */, MAX_LEFTOVERS = 1000 };
 
 /* ---- messages ---- */
 
@@ -66,10 +67,12 @@ static const char *advice(int error)
 static ttn_status fail(ttn_atomic *a, ttn_status status, int error, const char *doing, const char *where,
                        ttn_error *err)
 {
+    char shown[TTN_TAIL_ROOM];
     a->failed = 1;
     if (error == ENOMEM) status = TTN_ENOMEM;
-    (void)TTN_FAIL(err, status, "%s: cannot %s%s%.*s: %s%s%s", a->shown, doing, *where ? " " : "", SHOWN, where,
-                   strerror(error), advice(error), a->replaces ? " (what was there stays)" : "");
+    (void)TTN_FAIL(err, status, "%s: cannot %s%s%s: %s%s%s", a->shown, doing, *where ? " " : "",
+                   ttn_text_tail(where, shown), strerror(error), advice(error),
+                   a->replaces ? " (what was there stays)" : "");
     return status;
 }
 
@@ -297,12 +300,12 @@ static ttn_status find_place(ttn_atomic *a, const char *path, ttn_error *err)
     const char *folder = ttn_arena_text(a->texts, "%.*s", folder_length(plain), plain);
     if (!folder) return no_memory(a, err);
     if (*folder == 0) folder = ".";
-    char real[PATH_MAX];
+    char real[PATH_MAX], shown[TTN_TAIL_ROOM];
     if (!realpath(folder, real)) {
         int error = errno;
         if (error == ENOENT)
-            return TTN_FAIL(err, TTN_EINVAL, "%s: there is no folder %.*s; create it first (mkdir -p)", a->shown, SHOWN,
-                            folder);
+            return TTN_FAIL(err, TTN_EINVAL, "%s: there is no folder %s; create it first (mkdir -p)", a->shown,
+                            ttn_text_tail(folder, shown));
         return fail(a, fault_of(error), error, "find its folder", folder, err);
     }
     a->final = ttn_arena_text(a->texts, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name);
@@ -360,15 +363,15 @@ static ttn_status make_temporary(ttn_atomic *a, ttn_error *err)
 
 static ttn_status create(const char *path, int is_folder, ttn_atomic **ret, ttn_error *err)
 {
+    char shown[TTN_TAIL_ROOM];
     *ret = NULL;
-    ttn_atomic *a = ttn_alloc_or_say(1, sizeof *a, path, err);
+    ttn_atomic *a = ttn_alloc_or_say(1, sizeof *a, ttn_text_tail(path, shown), err);
     if (!a) return TTN_ENOMEM;
     *a = (ttn_atomic){.is_folder = is_folder, .fd = -1, .parent = -1};
     ttn_status status = ttn_arena_create(4096, &a->texts, err);
     if (status == TTN_OK) {
-        size_t n = strlen(path);
-        a->shown = ttn_arena_text(a->texts, "%s%s", n > SHOWN ? "..." : "", n > SHOWN ? path + n - SHOWN : path);
-        if (!a->shown) status = TTN_FAIL(err, TTN_ENOMEM, "no memory to write %s; end other programs", path);
+        a->shown = ttn_arena_text(a->texts, "%s", shown);
+        if (!a->shown) status = TTN_FAIL(err, TTN_ENOMEM, "no memory to write %s; end other programs", shown);
     }
     if (status == TTN_OK && !is_folder) {
         a->buffer = ttn_alloc_or_say(1, BUFFER, a->shown, err);
@@ -474,12 +477,13 @@ static ttn_status bring_to_disk(ttn_atomic *a, ttn_error *err)
     /* fd has been open since before the first byte, so fsync reports every failure to write any of them, also of bytes
      * that another library wrote by name, if it wrote to this file. */
     struct stat opened, named;
+    char shown[TTN_TAIL_ROOM];
     if (fstat(a->fd, &opened) != 0 || lstat(a->temporary, &named) != 0)
         return fail(a, TTN_EIO, errno, "find the temporary", a->temporary, err);
     if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino) {
         a->failed = 1;
-        return TTN_FAIL(err, TTN_EIO, "%s: cannot be written: something put another file at %.*s meanwhile", a->shown,
-                        SHOWN, a->temporary);
+        return TTN_FAIL(err, TTN_EIO, "%s: cannot be written: something put another file at %s meanwhile", a->shown,
+                        ttn_text_tail(a->temporary, shown));
     }
     if (a->replaces) {
         int error = keep_rights(a);
@@ -503,12 +507,13 @@ static ttn_status swap_in_two_steps(ttn_atomic *a, const char **previous, ttn_er
         return TTN_OK;
     }
     int error = errno;
+    char shown[TTN_TAIL_ROOM];
     if (rename_again(a->aside, a->final) == 0) return fail(a, TTN_EIO, error, "take its name", "", err);
     a->failed = 1;
     a->leftover = a->aside;
     return TTN_FAIL(err, TTN_EIO,
                     "%s: cannot take its name: %s; the previous one is whole but now called %s: rename it", a->shown,
-                    strerror(error), a->aside);
+                    strerror(error), ttn_text_tail(a->aside, shown));
 }
 
 /* The final name shows the new contents. *previous = where the previous folder is now, NULL: there is none. */
@@ -558,11 +563,12 @@ ttn_status ttn_atomic_commit(ttn_atomic *a, ttn_error *err)
     a->in_place = 1;
     if (fsync_folder(a->parent) != 0) {
         int error = errno;
+        char shown[TTN_TAIL_ROOM];
         a->leftover = previous; /* the disk may still need it */
         return TTN_FAIL(err, TTN_EIO,
                         "%s: the new contents are in place, but the disk did not confirm their name: %s%s%s%s%s",
                         a->shown, strerror(error), advice(error), previous ? " (the previous ones are kept: " : "",
-                        previous ? previous : "", previous ? ")" : "");
+                        ttn_text_tail(previous ? previous : "", shown), previous ? ")" : "");
     }
     if (previous && remove_all(previous) != 0) a->leftover = previous;
     return TTN_OK;

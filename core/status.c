@@ -53,8 +53,8 @@ ttn_status ttn_error_set_at(ttn_error *err, ttn_status status, const char *file,
 {
     if (!err || err->status != TTN_OK) return status;
     *err = (ttn_error){.status = status, .line = line, .column = column};
-    append_text(err->file, sizeof err->file, "%s", file);
-    append_text(err->text, sizeof err->text, "%s:", file);
+    _Static_assert(sizeof err->file >= TTN_TAIL_ROOM, "a file is named in both places as far as in messages");
+    append_text(err->text, sizeof err->text, "%s:", ttn_text_tail(file, err->file));
     if (line > 0) append_text(err->text, sizeof err->text, "%" PRId64 ":", line);
     if (line > 0 && column > 0) append_text(err->text, sizeof err->text, "%" PRId64 ":", column);
     append_text(err->text, sizeof err->text, " ");
@@ -62,6 +62,7 @@ ttn_status ttn_error_set_at(ttn_error *err, ttn_status status, const char *file,
     va_start(args, format);
     ttn_text_append(err->text, sizeof err->text, format, args);
     va_end(args);
+    ttn_text_disarm(err->file);
     ttn_text_disarm(err->text);
     return status;
 }

@@ -48,14 +48,14 @@ typedef enum {
 #undef TTN_STATUS
 } ttn_status;
 
-enum { TTN_ERROR_TEXT = 1024, TTN_ERROR_FILE = 256 };
+enum { TTN_ERROR_TEXT = 1024, TTN_ERROR_FILE = 304 };
 
 /* Start with {0}. The first failure is kept: an error that already holds one is left alone. */
 typedef struct {
     ttn_status status;
     int64_t line;              /* of file, from 1; 0: none */
     int64_t column;            /* in bytes, from 1; 0: none */
-    char file[TTN_ERROR_FILE]; /* "": no file is to blame */
+    char file[TTN_ERROR_FILE]; /* to be shown, not opened (see below); "": no file is to blame */
     char text[TTN_ERROR_TEXT]; /* the whole sentence, "FILE:LINE:COLUMN: " included; no line end */
 } ttn_error;
 
@@ -64,7 +64,9 @@ typedef struct {
  * Control characters in the result (a hostile file's bytes) become '?'; a text that does not fit ends in "...". */
 ttn_status ttn_error_set(ttn_error *err, ttn_status status, const char *format, ...) TTN_PRINTF(3, 4);
 
-/* The same for a place in a file; line or column 0: none. */
+/* The same for a place in a file; line or column 0: none. A path of more than 300 bytes is shown as "..." and its last
+ * 300 (or a little less: whole UTF-8 characters), so that place and sentence have room; this and the control characters
+ * that become '?' concern err->file as well as err->text. */
 ttn_status ttn_error_set_at(ttn_error *err, ttn_status status, const char *file, int64_t line, int64_t column,
                             const char *format, ...) TTN_PRINTF(6, 7);
 

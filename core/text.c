@@ -8,24 +8,51 @@ static int is_continuation(char byte)
     return ((unsigned char)byte & 0xC0) == 0x80;
 }
 
+static const char dots[] = "...";
+
+/* More of them in a row are no UTF-8, and not to be looked through. */
+enum { MOST_CONTINUATIONS = 3 };
+
 /* text holds the first room - 1 bytes of something longer: end in "...", never inside a character. */
 static void mark_cut(char *text, size_t room)
 {
-    static const char dots[] = "...";
     size_t at = room - sizeof dots;
-    while (at > 0 && is_continuation(text[at]))
+    for (int i = 0; i < MOST_CONTINUATIONS && at > 0 && is_continuation(text[at]); i++)
         at--;
     memcpy(text + at, dots, sizeof dots);
+}
+
+/* Did mark_cut end here? It leaves at most three bytes of the room, those of a character that did not fit. A text that
+ * ends so by itself loses at most three bytes of what would have followed. */
+static int was_cut(const char *text, size_t used, size_t room)
+{
+    const size_t n = sizeof dots - 1;
+    return used >= n && used + sizeof dots >= room && memcmp(text + used - n, dots, n) == 0;
 }
 
 void ttn_text_append(char *text, size_t room, const char *format, va_list args)
 {
     size_t used = strlen(text);
+    if (was_cut(text, used, room)) return;
     int wanted = vsnprintf(text + used, room - used, format, args);
     if (wanted < 0)
         snprintf(text, room, "(no message)"); /* a broken format or character set */
     else if ((size_t)wanted >= room - used)
         mark_cut(text, room);
+}
+
+char *ttn_text_tail(const char *path, char *ret)
+{
+    size_t n = strlen(path);
+    if (n <= TTN_TAIL) {
+        memcpy(ret, path, n + 1);
+        return ret;
+    }
+    const char *tail = path + n - TTN_TAIL;
+    for (int i = 0; i < MOST_CONTINUATIONS && is_continuation(*tail); i++)
+        tail++;
+    snprintf(ret, TTN_TAIL_ROOM, "%s%s", dots, tail);
+    return ret;
 }
 
 void ttn_text_disarm(char *text)

@@ -1024,13 +1024,14 @@ static void impossible_names_are_refused_with_a_sentence(void **state)
     name[sizeof name - 1] = 0;
     assert_refused(0, in_place(name), TTN_EINVAL, "choose a shorter name");
 
-    /* A path so long that a message cannot hold it: its end, and the reason, are there. */
+    /* A path so long that a message cannot hold it: its end, that of its folder, and the reason are there. */
     char path[3500];
     int at = snprintf(path, sizeof path, "%s", place);
     while (at < 3000)
         at += snprintf(path + at, sizeof path - (size_t)at, "/%.100s", name);
     snprintf(path + at, sizeof path - (size_t)at, "/the end");
-    assert_refused(0, path, TTN_EINVAL, "/the end: there is no folder");
+    assert_refused(0, path, TTN_EINVAL, "/the end: there is no folder ...");
+    assert_refused(0, path, TTN_EINVAL, "xxx/; create it first (mkdir -p)");
     assert_int_equal(temporaries(place, NULL), 0);
 }
 

@@ -1,6 +1,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/text.h"
+#include "tests/core/utf8.h"
 #include "tests/harness/test.h"
 
 static void every_status_has_a_name_a_help_and_an_exit(void **state)
@@ -127,40 +129,16 @@ static void control_characters_become_question_marks(void **state)
         int is_control = c < ' ' || c == 0x7F;
         assert_int_equal((unsigned char)text[c - 1], is_control ? '?' : c);
     }
-    assert_string_equal(err.file, "x\033[2J"); /* a name to open, not to print */
-}
-
-/* Is every byte of text part of a whole UTF-8 character? (Enough for two- to four-byte ones that were valid before.) */
-static int is_whole(const char *text)
-{
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        int follow = *c < 0x80 ? 0 : *c >= 0xF0 ? 3 : *c >= 0xE0 ? 2 : *c >= 0xC0 ? 1 : -1;
-        if (follow < 0) return 0;
-        c++;
-        for (int i = 0; i < follow; i++) {
-            if ((*c & 0xC0) != 0x80) return 0;
-            c++;
-        }
-    }
-    return 1;
+    assert_string_equal(err.file, "x?[2J");
 }
 
 static void long_message_is_cut_between_characters(void **state)
 {
     (void)state;
-    static const char *const characters[] = {"a", "\xC3\xA9", "\xE2\x88\x9E", "\xF0\x9F\xA7\xAC"}; /* 1 to 4 bytes */
-    for (size_t k = 0; k < 4; k++) {
-        size_t size = strlen(characters[k]);
-        for (int shift = 0; shift < 4; shift++) {
-            char text[2 * TTN_ERROR_TEXT] = "";
-            size_t n = 0;
-            while (n < (size_t)shift)
-                text[n++] = '.';
-            while (n + size < sizeof text - 1) {
-                memcpy(text + n, characters[k], size);
-                n += size;
-            }
-            text[n] = 0;
+    for (size_t size = 1; size <= 4; size++)
+        for (size_t shift = 0; shift < 4; shift++) {
+            char text[2 * TTN_ERROR_TEXT];
+            fill_utf8(text, sizeof text - 1, shift, size);
             ttn_error err = {0};
             (void)TTN_FAIL(&err, TTN_EINVAL, "%s", text);
             size_t length = strlen(err.text);
@@ -169,6 +147,68 @@ static void long_message_is_cut_between_characters(void **state)
             assert_true(is_whole(err.text));
             assert_int_equal(strncmp(err.text, text, length - 3), 0);
         }
+}
+
+static void append(char *text, size_t room, const char *format, ...) TTN_PRINTF(3, 4);
+static void append(char *text, size_t room, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    ttn_text_append(text, room, format, args);
+    va_end(args);
+}
+
+/* Wherever the cut falls, a second and a third piece leave it as it is. */
+static void a_text_that_was_cut_takes_nothing_more(void **state)
+{
+    (void)state;
+    enum { ROOM = 40 };
+    for (size_t size = 1; size <= 4; size++)
+        for (size_t shift = 0; shift < 4; shift++) {
+            char long_one[2 * ROOM], text[ROOM] = "", before[ROOM];
+            fill_utf8(long_one, sizeof long_one - 1, shift, size);
+            append(text, sizeof text, "%s", long_one);
+            memcpy(before, text, sizeof text);
+            append(text, sizeof text, "%s", "x");
+            append(text, sizeof text, "%s", "more than fits");
+            assert_string_equal(text, before);
+        }
+    /* Dots that nobody cut there are text like any other. */
+    char text[ROOM] = "wait ...";
+    append(text, sizeof text, "%s", " and see");
+    assert_string_equal(text, "wait ... and see");
+    char short_one[8] = "";
+    append(short_one, sizeof short_one, "ab");
+    append(short_one, sizeof short_one, "c");
+    append(short_one, sizeof short_one, "defg");
+    assert_string_equal(short_one, "abcdefg");
+}
+
+/* Bytes that are no UTF-8 at all are shown as far as there is room. */
+static void a_text_that_is_no_utf8_is_not_lost(void **state)
+{
+    (void)state;
+    char text[2 * TTN_ERROR_TEXT];
+    memset(text, 0x9D, sizeof text);
+    text[sizeof text - 1] = 0;
+    ttn_error err = {0};
+    (void)TTN_FAIL(&err, TTN_EINVAL, "%s", text);
+    assert_true(strlen(err.text) >= TTN_ERROR_TEXT - 8);
+    err = (ttn_error){0};
+    (void)TTN_FAIL_AT(&err, TTN_EINVAL, text, 1, 2, "why");
+    assert_true(strlen(err.file) >= 290);
+    assert_contains(err.text, ":1:2: why");
+}
+
+/* C1 controls: U+009B is what ESC [ is. Their neighbours are text. */
+static void control_characters_of_two_bytes_become_question_marks(void **state)
+{
+    (void)state;
+    for (int c = 0x80; c <= 0xBF; c++) {
+        char text[] = {'a', (char)0xC2, (char)c, 'b', 0};
+        ttn_error err = {0};
+        (void)TTN_FAIL(&err, TTN_EINVAL, "%s", text);
+        assert_string_equal(err.text, c <= 0x9F ? "a??b" : text);
     }
 }
 
@@ -190,32 +230,37 @@ static void message_that_just_fits_is_whole(void **state)
     assert_string_equal(err.text + TTN_ERROR_TEXT - 4, "...");
 }
 
-/* Every length of name from nothing to twice the room: the text stays inside and ends in dots once something was cut. */
-static void file_name_of_any_length_fits(void **state)
+/* A path as it should be shown: whole up to 300 bytes, else dots and the last 300, or fewer where that is inside a
+ * character. */
+static void assert_shown(const char *shown, const char *path)
+{
+    size_t n = strlen(path);
+    assert_true(is_whole(shown));
+    if (n <= 300) {
+        assert_string_equal(shown, path);
+        return;
+    }
+    size_t length = strlen(shown);
+    assert_in_range(length, 3 + 297, 3 + 300);
+    assert_int_equal(strncmp(shown, "...", 3), 0);
+    assert_string_equal(shown + 3, path + n - (length - 3));
+}
+
+/* Every length of name from nothing to twice the room: line, column and sentence are never lost. */
+static void file_name_of_any_length_leaves_room_for_place_and_sentence(void **state)
 {
     (void)state;
-    char name[2 * TTN_ERROR_TEXT + 1];
-    for (size_t n = 0; n < sizeof name; n++) {
-        for (size_t i = 0; i < n; i++)
-            name[i] = "\xC3\xA9"[i % 2];
-        name[n] = 0;
-        if (n % 2) name[n - 1] = 'e';
-        ttn_error err = {0};
-        (void)TTN_FAIL_AT(&err, TTN_EFORMAT, name, 123456, 78, "why %d", 42);
-        assert_true(is_whole(err.text));
-        assert_true(is_whole(err.file));
-        size_t wanted = n + strlen(":123456:78: why 42");
-        size_t length = strlen(err.text);
-        if (wanted < TTN_ERROR_TEXT) {
-            assert_int_equal(length, wanted);
-            assert_contains(err.text, ":123456:78: why 42");
-        } else {
-            assert_in_range(length, TTN_ERROR_TEXT - 6, TTN_ERROR_TEXT - 1);
-            assert_string_equal(err.text + length - 3, "...");
+    for (size_t size = 1; size <= 4; size++)
+        for (size_t n = 0; n < 2 * TTN_ERROR_TEXT; n++) {
+            char name[2 * TTN_ERROR_TEXT + 1], wanted[TTN_ERROR_TEXT];
+            fill_utf8(name, n, n % 4, size);
+            ttn_error err = {0};
+            (void)TTN_FAIL_AT(&err, TTN_EFORMAT, name, 123456, 78, "why %d", 42);
+            assert_shown(err.file, name);
+            snprintf(wanted, sizeof wanted, "%s:123456:78: why 42", err.file);
+            assert_string_equal(err.text, wanted);
+            assert_int_equal(err.line, 123456);
         }
-        if (n < TTN_ERROR_FILE) assert_string_equal(err.file, name);
-        assert_int_equal(err.line, 123456);
-    }
 }
 
 int main(int argc, char **argv)
@@ -231,8 +276,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(place_stands_before_the_message),
         cmocka_unit_test(control_characters_become_question_marks),
         cmocka_unit_test(long_message_is_cut_between_characters),
+        cmocka_unit_test(control_characters_of_two_bytes_become_question_marks),
+        cmocka_unit_test(a_text_that_was_cut_takes_nothing_more),
+        cmocka_unit_test(a_text_that_is_no_utf8_is_not_lost),
         cmocka_unit_test(message_that_just_fits_is_whole),
-        cmocka_unit_test(file_name_of_any_length_fits),
+        cmocka_unit_test(file_name_of_any_length_leaves_room_for_place_and_sentence),
     };
     return ttn_test_run(tests);
 }
