@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "core/blas.h"
+#include "core/text.h"
 
 /* ---- which kernel ---- */
 
@@ -94,6 +96,16 @@ const char *ttn_blas_wanted_kernel(void)
 
 /* ---- start ---- */
 
+static ttn_status check_count(int n_thread, ttn_error *err)
+{
+    if (n_thread <= TTN_BLAS_MAX_THREADS) return TTN_OK;
+    return TTN_FAIL(
+        err, TTN_EDEVICE,
+        "%d threads would call OpenBLAS at once, and its buffers are enough for %d; set OMP_NUM_THREADS to the "
+        "number of cores, or to %d at most",
+        n_thread, TTN_BLAS_MAX_THREADS, TTN_BLAS_MAX_THREADS);
+}
+
 static ttn_status use_one_thread(int n_thread, ttn_blas_info *info, ttn_error *err)
 {
     switch (info->flavour) {
@@ -119,6 +131,23 @@ static ttn_status use_one_thread(int n_thread, ttn_blas_info *info, ttn_error *e
                     (int)info->flavour);
 }
 
+/* OpenBLAS takes its own choice, without a word, for a name that it does not know or was not built with; it compares
+ * names as is done here. */
+static void warn_of_choice(const char *wanted, ttn_blas_info *info)
+{
+    if (!info->coretype) return;
+    const size_t room = sizeof info->warning;
+    int n = 0;
+    if (strcasecmp(info->coretype, info->kernel) != 0)
+        n = snprintf(info->warning, room, "OPENBLAS_CORETYPE=%.40s is not a kernel OpenBLAS took; it runs '%.40s'",
+                     info->coretype, info->kernel);
+    else if (wanted)
+        n = snprintf(info->warning, room, "OPENBLAS_CORETYPE=%.40s gave the kernel '%.40s'", info->coretype,
+                     info->kernel);
+    if (wanted) snprintf(info->warning + n, room - (size_t)n, ", several times slower here than '%s'", wanted);
+    ttn_text_disarm(info->warning);
+}
+
 /* A slow kernel that somebody asked for is worth a warning; one that nobody asked for would only be found by chance. */
 static ttn_status judge_kernel(ttn_blas_info *info, ttn_error *err)
 {
@@ -131,15 +160,12 @@ static ttn_status judge_kernel(ttn_blas_info *info, ttn_error *err)
             "OPENBLAS_CORETYPE=%.40s gave OpenBLAS the kernel '%.40s', and this processor lacks %s; unset it",
             info->coretype ? info->coretype : "", info->kernel, ttn_cpu_names(missing, lacks, sizeof lacks));
     const char *wanted = ttn_blas_kernel_for(info->kernel, ttn_cpu_present());
-    if (!wanted) return TTN_OK;
-    if (!info->coretype)
+    if (wanted && !info->coretype)
         return TTN_FAIL(err, TTN_EDEVICE,
                         "OpenBLAS has taken its kernel '%s', which is several times too slow for this processor; set "
                         "OPENBLAS_CORETYPE=%s in the environment before the program starts",
                         info->kernel, wanted);
-    snprintf(info->warning, sizeof info->warning,
-             "OPENBLAS_CORETYPE=%.40s gave the kernel '%.40s', several times slower here than '%s'", info->coretype,
-             info->kernel, wanted);
+    warn_of_choice(wanted, info);
     return TTN_OK;
 }
 
@@ -172,7 +198,8 @@ ttn_status ttn_blas_start(int n_thread, ttn_blas_info *ret, ttn_error *err)
 {
     assert(n_thread >= 1);
     ttn_blas_info info = describe();
-    ttn_status status = use_one_thread(n_thread, &info, err);
+    ttn_status status = check_count(n_thread, err);
+    if (status == TTN_OK) status = use_one_thread(n_thread, &info, err);
     if (status == TTN_OK) status = judge_kernel(&info, err);
     if (status == TTN_OK) status = check(n_thread, &info, err);
     if (ret) *ret = info;

@@ -27,7 +27,13 @@ const char *ttn_blas_kernel_for(const char *loaded, ttn_cpu_set present);
 /* What openblas_get_parallel() answers; which one is loaded is the choice of Debian's alternatives, not the linker's. */
 typedef enum { TTN_BLAS_SERIAL, TTN_BLAS_PTHREAD, TTN_BLAS_OPENMP } ttn_blas_flavour;
 
-enum { TTN_BLAS_WARNING = 256 };
+enum {
+    TTN_BLAS_WARNING = 256,
+    /* Threads that may call it at once. OpenBLAS lends each call a buffer: 0.3.21 as Debian builds it (MAX_THREADS=64)
+     * has 128, takes 512 more when they are all lent, and past those writes to address 0: of five processes with 2,000
+     * threads three ended in SIGSEGV. */
+    TTN_BLAS_MAX_THREADS = 512,
+};
 
 /* What the self-check found, for each type. */
 typedef struct {
@@ -43,12 +49,14 @@ typedef struct {
     const char *config;       /* "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH …" */
     const char *coretype;     /* OPENBLAS_CORETYPE, when it is set: not ours, valid until somebody sets it; else NULL */
     ttn_blas_measured f32, f64;
-    char warning[TTN_BLAS_WARNING]; /* "", or one sentence: a slow kernel that the user chose */
+    char warning
+        [TTN_BLAS_WARNING]; /* "", or one sentence: a slow kernel that the user chose, or one that is not what the
+                                       user chose. Control characters are '?' */
 } ttn_blas_info;
 
 /* Once in a process, before any product; sets OpenBLAS to one thread of its own and checks its arithmetic (10 to 40 ms).
  * n_thread: how many threads will call it at once. ret may be NULL.
- *   TTN_EDEVICE   the serial flavour with more than one thread (it returns wrong products: 400 to 1,900 of 24,000
+ *   TTN_EDEVICE   more than TTN_BLAS_MAX_THREADS threads, the serial flavour with more than one thread (it returns wrong products: 400 to 1,900 of 24,000
  *                 concurrent calls), a flavour that keeps threads of its own, a kernel below the processor that nobody
  *                 chose: the sentence says what to install or to set
  *   TTN_ENUMERIC  the self-check failed: products differ from plain loops, or change when threads call at once, or with

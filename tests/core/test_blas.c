@@ -242,6 +242,52 @@ static void a_slow_kernel_that_nobody_chose_is_refused(void **state)
     assert_contains(c.output, words);
 }
 
+/* A setting that OpenBLAS does not know is passed over without a word: the words are ours. */
+static void a_kernel_that_openblas_did_not_take_is_a_warning(void **state)
+{
+    (void)state;
+    ttn_child c = run_again("start", "2", "OPENBLAS_CORETYPE=foo\033[2J", NULL);
+    assert_child_is_content(&c);
+    if (strstr(c.output, "error 'OpenBLAS has")) skip_because("OpenBLAS takes a slow kernel by itself here");
+    assert_contains(c.output, "OK: ");
+    assert_contains(c.output, "warning 'OPENBLAS_CORETYPE=foo?[2J is not a kernel OpenBLAS took; it runs '");
+}
+
+/* OpenBLAS does not look at the case of letters. */
+static void a_kernel_that_was_taken_is_none(void **state)
+{
+    (void)state;
+    const char *setting = kernel_setting("Haswell");
+    for (int lower = 0; lower < 2; lower++) {
+        ttn_child c = run_again("start", "2", lower ? "OPENBLAS_CORETYPE=haswell" : setting, NULL);
+        assert_child_is_content(&c);
+        assert_contains(c.output, "OK: ");
+        assert_contains(c.output, "kernel Haswell, wanted none, warning '', error ''");
+    }
+}
+
+/* ---- how many threads ---- */
+
+static void more_threads_than_openblas_has_buffers_for_are_refused(void **state)
+{
+    (void)state;
+    ttn_error err = {0};
+    assert_fails(ttn_blas_start(TTN_BLAS_MAX_THREADS + 1, NULL, &err), TTN_EDEVICE, &err,
+                 "513 threads would call OpenBLAS at once");
+    assert_contains(err.text, "set OMP_NUM_THREADS to the number of cores, or to 512 at most");
+}
+
+static void as_many_threads_as_are_allowed_start(void **state)
+{
+    (void)state;
+    if (ttn_test_sanitized()) skip_because("512 threads take AddressSanitizer too long");
+    char most[16];
+    snprintf(most, sizeof most, "%d", TTN_BLAS_MAX_THREADS);
+    ttn_child c = run_again("start", most, NULL, NULL);
+    assert_child_is_content(&c);
+    assert_contains(c.output, "OK: ");
+}
+
 /* ---- which flavour ---- */
 
 static void check_flavour_starts(const char *flavour, const char *threads)
@@ -345,6 +391,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_kernel_below_the_processor_is_seen),
         cmocka_unit_test(a_slow_kernel_that_the_user_chose_is_a_warning),
         cmocka_unit_test(a_slow_kernel_that_nobody_chose_is_refused),
+        cmocka_unit_test(a_kernel_that_openblas_did_not_take_is_a_warning),
+        cmocka_unit_test(a_kernel_that_was_taken_is_none),
+        cmocka_unit_test(more_threads_than_openblas_has_buffers_for_are_refused),
+        cmocka_unit_test(as_many_threads_as_are_allowed_start),
         cmocka_unit_test(the_pthread_flavour_starts),
         cmocka_unit_test(the_openmp_flavour_starts),
         cmocka_unit_test(the_serial_flavour_starts_for_one_thread_only),
