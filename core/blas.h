@@ -29,9 +29,8 @@ typedef enum { TTN_BLAS_SERIAL, TTN_BLAS_PTHREAD, TTN_BLAS_OPENMP } ttn_blas_fla
 
 enum {
     TTN_BLAS_WARNING = 256,
-    /* Threads that may call it at once. OpenBLAS lends each call a buffer: 0.3.21 as Debian builds it (MAX_THREADS=64)
-     * has 128, takes 512 more when they are all lent, and past those writes to address 0: of five processes with 2,000
-     * threads three ended in SIGSEGV. */
+    /* Threads that may call it at once. OpenBLAS lends each call a buffer: 0.3.21 as Debian builds it has 640 (counted),
+     * and then returns NULL to itself: of five processes with 2,000 threads three ended in SIGSEGV. */
     TTN_BLAS_MAX_THREADS = 512,
 };
 

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "core/blas.h"
 #include "core/status.h"
 #include "core/tensor.h"
 
@@ -51,6 +52,11 @@ typedef struct {
 
     /* to[i] += from[i], i < n, elements of the build's real type: gradient slabs of micro-batches. */
     ttn_status (*add)(const ttn_stream *s, void *to, const void *from, int64_t n, ttn_error *err);
+
+    /* One product, as ttn_gemm (core/blas.h): C (m, n) = alpha op(A) op(B) + beta C. CPU: on the calling thread; an extent
+     * or ld that is negative or beyond INT_MAX is TTN_EINVAL. */
+    ttn_status (*gemm)(const ttn_stream *s, ttn_trans ta, ttn_trans tb, int64_t m, int64_t n, int64_t k, double alpha,
+                       ttn_mat_in a, ttn_mat_in b, double beta, ttn_mat_out c, ttn_error *err);
 
     /* How many of n elements are NaN or infinite, and the first of them (-1: none). Integer types have none. Waits. */
     ttn_status (*find_nonfinite)(const ttn_stream *s, ttn_dtype type, const void *x, int64_t n, int64_t *count,

@@ -1,4 +1,6 @@
 /* The host's processor: memory is a block that grows without moving, work is done when the call returns. */
+#include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +111,22 @@ static ttn_status add(const ttn_stream *s, void *to, const void *from, int64_t n
     return TTN_OK;
 }
 
+static ttn_status gemm(const ttn_stream *s, ttn_trans ta, ttn_trans tb, int64_t m, int64_t n, int64_t k, double alpha,
+                       ttn_mat_in a, ttn_mat_in b, double beta, ttn_mat_out c, ttn_error *err)
+{
+    (void)s;
+    const struct {
+        const char *name;
+        int64_t size;
+    } sizes[] = {{"m", m}, {"n", n}, {"k", k}, {"the ld of A", a.ld}, {"the ld of B", b.ld}, {"the ld of C", c.ld}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].size < 0 || sizes[i].size > INT_MAX)
+            return TTN_FAIL(err, TTN_EINVAL, "a product whose %s is %" PRId64 ": 0 to %d is possible in one call",
+                            sizes[i].name, sizes[i].size, INT_MAX);
+    ttn_gemm(ta, tb, m, n, k, alpha, a, b, beta, c);
+    return TTN_OK;
+}
+
 static int is_nonfinite(ttn_dtype type, const void *x, int64_t i)
 {
     switch (ttn_dtype_stored(type)) {
@@ -192,6 +210,7 @@ static const ttn_device_ops cpu_ops = {
     .copy = copy,
     .fill = fill,
     .add = add,
+    .gemm = gemm,
     .find_nonfinite = find_nonfinite,
     .sync = sync,
     .event_create = event_create,
