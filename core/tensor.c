@@ -106,5 +106,6 @@ char *ttn_desc_print(const ttn_desc *d, char *text)
 
 ttn_desc ttn_desc_of(ttn_dtype type, ttn_axis axis, int ndim, int64_t d0, int64_t d1, int64_t d2)
 {
-    return (ttn_desc){.type = type, .axis = axis, .ndim = ndim, .dim = {d0, d1, d2}};
+    const int64_t none = -1; /* of a fourth dimension nobody has spoken */
+    return (ttn_desc){.type = type, .axis = axis, .ndim = ndim, .dim = {d0, d1, d2, ndim > 3 ? none : 0}};
 }

@@ -65,7 +65,8 @@ enum { TTN_DESC_TEXT = 128 };
 /* "f32 (N 480, 512)"; text has TTN_DESC_TEXT bytes. Returns text. */
 char *ttn_desc_print(const ttn_desc *d, char *text);
 
-/* (3, 4) and the like, of the build's real type. For rows, sequences and picks: dim[0] is the capacity. */
+/* The descriptor of up to three dimensions; those past ndim are not looked at. For rows, sequences and picks d0 is the
+ * capacity. With an ndim of 4 or more there is nothing for dim[3]: it is -1, and ttn_desc_check refuses the descriptor. */
 ttn_desc ttn_desc_of(ttn_dtype type, ttn_axis axis, int ndim, int64_t d0, int64_t d1, int64_t d2);
 
 /* *ret = a * b or a + b; 1 when it fits, 0 when it does not. */

@@ -112,6 +112,20 @@ static void four_dimensions_are_checked_and_counted(void **state)
                  "x: its bytes do not fit in 63 bits (dimension 3 is 8)");
 }
 
+static void four_dimensions_of_which_three_are_given_are_refused(void **state)
+{
+    (void)state;
+    for (int ndim = 3; ndim <= 6; ndim++) {
+        ttn_desc d = ttn_desc_of(TTN_F32, TTN_FIXED, ndim, 2, 3, 4);
+        ttn_error err = {0};
+        if (ndim == 3)
+            assert_ok(ttn_desc_check(&d, "x", &err), &err);
+        else
+            assert_fails(ttn_desc_check(&d, "x", &err), TTN_EINVAL, &err,
+                         ndim == 4 ? "x: dimension 3 is -1, at least 0 is possible" : "at most 4 are possible");
+    }
+}
+
 static void descriptors_that_are_none_are_refused(void **state)
 {
     (void)state;
@@ -250,6 +264,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_type_has_its_size_and_name),
         cmocka_unit_test(bytes_that_do_not_fit_are_refused),
         cmocka_unit_test(four_dimensions_are_checked_and_counted),
+        cmocka_unit_test(four_dimensions_of_which_three_are_given_are_refused),
         cmocka_unit_test(descriptors_that_are_none_are_refused),
         cmocka_unit_test(scalar_is_one_element_and_left_out_is_none),
         cmocka_unit_test(same_looks_at_type_axis_and_dimensions),
