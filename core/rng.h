@@ -30,8 +30,8 @@ void ttn_rng_normal(uint64_t key, uint64_t first, int64_t n, real *out);
  *
  * D. Lemire: Fast random integer generation in an interval. ACM TOMACS 29 (2019): the high half of a 128-bit product,
  * with the few (less than bound in 2^64) draws rejected that would favour some results. Then the other 64 bits of the
- * same block are tried, then the two of the same counter under the keys ttn_rng_key(key, hash, 1), (…, 2), …: no other
- * counter is touched, so a draw stays a function of its own address. */
+ * same block are tried, then the two of the same counter under the keys ttn_rng_key(key, 0xB7E151628AED2A6A, 1),
+ * (…, 2), …: no other counter is touched, so a draw stays a function of its own address. */
 uint64_t ttn_rng_below(uint64_t key, uint64_t high, uint64_t low, uint64_t bound);
 
 /* A sequence of draws, for tests and for data that is made up: start with {.key = …}. `used` counts 64-bit words, so

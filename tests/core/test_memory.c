@@ -385,6 +385,40 @@ static void shrinking_gives_pages_back_and_growing_again_gives_zeros(void **stat
     ttn_block_destroy(b);
 }
 
+/* The flags of the mapping that holds `at` contain `flag` ("hg"). */
+static int has_flag(const void *at, const char *flag)
+{
+    FILE *f = fopen("/proc/self/smaps", "r");
+    if (!f) return 0;
+    char line[4096], spaced[16];
+    snprintf(spaced, sizeof spaced, " %s", flag);
+    int inside = 0, found = 0;
+    while (fgets(line, sizeof line, f)) {
+        unsigned long long from, to;
+        if (sscanf(line, "%llx-%llx ", &from, &to) == 2) inside = (uintptr_t)at >= from && (uintptr_t)at < to;
+        if (inside && strncmp(line, "VmFlags:", 8) == 0) found = strstr(line, spaced) != NULL;
+    }
+    fclose(f);
+    return found;
+}
+
+static void block_asks_for_huge_pages_in_all_it_reserves(void **state)
+{
+    (void)state;
+    void *probe = mmap(NULL, STEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(probe != MAP_FAILED);
+    int can = madvise(probe, STEP, MADV_HUGEPAGE) == 0 && has_flag(probe, "hg");
+    munmap(probe, STEP);
+    if (!can) skip_because("this kernel has no huge pages, or does not say for which memory they were asked");
+    ttn_block *b = block_of(8 * STEP);
+    assert_grows(b, 3 * STEP);
+    char *start = ttn_block_start(b);
+    assert_true(has_flag(start, "hg"));
+    assert_true(has_flag(start + 3 * STEP - 1, "hg"));
+    assert_true(has_flag(start + 8 * STEP - 1, "hg")); /* so that growing need not ask again */
+    ttn_block_destroy(b);
+}
+
 static void impossible_blocks_are_refused_with_a_sentence(void **state)
 {
     (void)state;
@@ -603,6 +637,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(block_grows_without_moving_or_losing_contents),
         cmocka_unit_test(beyond_what_is_committed_every_access_dies),
         cmocka_unit_test(shrinking_gives_pages_back_and_growing_again_gives_zeros),
+        cmocka_unit_test(block_asks_for_huge_pages_in_all_it_reserves),
         cmocka_unit_test(impossible_blocks_are_refused_with_a_sentence),
         cmocka_unit_test(failing_calls_leave_the_block_as_it_was),
         cmocka_unit_test(growth_beyond_the_machine_is_refused_rather_than_killed),

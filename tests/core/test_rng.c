@@ -590,6 +590,39 @@ static void a_rejected_draw_touches_no_other_counter(void **state)
     free(x);
 }
 
+/* The rule of the header, written again: the two words of the block, then those of the same counter under the keys
+ * that are derived from the first. Returns the number of keys that were needed. */
+static uint64_t below_by_the_rule(uint64_t key, uint64_t high, uint64_t low, uint64_t bound, uint64_t *ret)
+{
+    __extension__ typedef unsigned __int128 wide;
+    const uint64_t hash = 0xB7E151628AED2A6A;
+    for (uint64_t n_key = 1;; n_key++) {
+        uint32_t word[4];
+        ttn_philox_at(n_key == 1 ? key : ttn_rng_key(key, hash, n_key - 1), high, low, word);
+        for (int i = 0; i < 4; i += 2) {
+            wide product = (wide)((uint64_t)word[i] << 32 | word[i + 1]) * bound;
+            *ret = (uint64_t)(product >> 64);
+            if ((uint64_t)product >= (UINT64_MAX - bound + 1) % bound) return n_key;
+        }
+    }
+}
+
+/* Below 2^63 + 1 a quarter of the draws needs a second key, a sixteenth a third, … */
+static void a_rejected_draw_goes_on_with_the_keys_that_the_header_names(void **state)
+{
+    (void)state;
+    const uint64_t bound = ((uint64_t)1 << 63) + 1;
+    int64_t n_with[5] = {0};
+    for (uint64_t i = 0; i < 2000; i++) {
+        uint64_t wanted;
+        uint64_t n_key = below_by_the_rule(key_of(19), i % 7, i, bound, &wanted);
+        assert_true(ttn_rng_below(key_of(19), i % 7, i, bound) == wanted);
+        n_with[n_key < 5 ? n_key : 4]++;
+    }
+    for (int n = 1; n < 5; n++)
+        assert_true(n_with[n] > 0);
+}
+
 /* ---- the sequence ---- */
 
 static void a_sequence_goes_through_its_stream_once(void **state)
@@ -644,6 +677,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(whole_numbers_below_a_bound_are_equally_likely),
         cmocka_unit_test(whole_numbers_below_1_and_below_all_bits),
         cmocka_unit_test(a_rejected_draw_touches_no_other_counter),
+        cmocka_unit_test(a_rejected_draw_goes_on_with_the_keys_that_the_header_names),
         cmocka_unit_test(a_sequence_goes_through_its_stream_once),
     };
     return ttn_test_run(tests);
