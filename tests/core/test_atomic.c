@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/atomic.h"
+#include "tests/core/utf8.h"
 #include "tests/harness/shim.h"
 #include "tests/harness/test.h"
 
@@ -582,10 +583,12 @@ typedef struct {
     int without_exchange;
 } killing;
 
+/* ctx: the errno; NULL: EINVAL. */
 static int refuse_exchange(void *ctx, const shim_call *call)
 {
-    (void)ctx;
-    return strcmp(call->name, "renameat2") == 0 ? EINVAL : 0;
+    const int *error = ctx;
+    if (strcmp(call->name, "renameat2") != 0) return 0;
+    return error ? *error : EINVAL;
 }
 
 static int save_and_be_killed(void *arg)
@@ -663,6 +666,15 @@ static void without_exchange_a_folder_is_replaced_in_two_steps(void **state)
         assert_string_equal(describe(path).text, n == 0 ? after.text : before.text);
         assert_int_equal(temporaries(place, NULL), 0);
     }
+    int errors[] = {ENOSYS, EOPNOTSUPP};
+    for (int i = 0; i < 2; i++) {
+        put_old(s, path);
+        shim_watch(refuse_exchange, &errors[i]);
+        outcome o = save(s, path);
+        shim_watch(NULL, NULL);
+        assert_ok(o.status, &o.err);
+        assert_string_equal(describe(path).text, after.text);
+    }
     /* The way back is barred as well: the message says where the previous one is. */
     put_old(s, path);
     shim_watch(refuse_exchange, NULL);
@@ -711,6 +723,153 @@ static void without_exchange_a_kill_leaves_old_and_new_whole(void **state)
         sweep();
     }
     assert_int_equal(n_between, 1);
+}
+
+/* ---- file systems without fsync for folders ---- */
+
+/* ctx: whether folders are meant, or files. */
+static int refuse_fsync(void *ctx, const shim_call *call)
+{
+    const int *folders = ctx;
+    struct stat about;
+    if (strcmp(call->name, "fsync") != 0 || fstat(call->fd, &about) != 0) return 0;
+    return S_ISDIR(about.st_mode) == *folders ? EINVAL : 0;
+}
+
+static void folders_need_no_fsync_where_there_is_none_but_files_do(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_SCENE; i++)
+        for (int folders = 0; folders <= 1; folders++) {
+            const scene *s = &scenes[i];
+            new_place();
+            const char *path = in_place("it");
+            description before = old_of(s), after = new_of(s);
+            put_old(s, path);
+            shim_watch(refuse_fsync, &folders);
+            outcome o = save(s, path);
+            shim_watch(NULL, NULL);
+            if (folders)
+                assert_ok(o.status, &o.err);
+            else
+                assert_fails(o.status, TTN_EIO, &o.err, strerror(EINVAL));
+            assert_string_equal(describe(path).text, folders ? after.text : before.text);
+            assert_int_equal(temporaries(place, NULL), 0);
+        }
+}
+
+/* ---- another writer between create and commit ---- */
+
+/* What the file system answers, and how often it is asked. */
+typedef struct {
+    int error;    /* of the rename, in place of ENOTEMPTY; 0: the system's own */
+    int exchange; /* of the exchange; 0: it works */
+    int n_rename;
+    int n_exchange;
+} rival;
+
+static int answer(void *ctx, const shim_call *call)
+{
+    rival *r = ctx;
+    if (strcmp(call->name, "rename") == 0) {
+        r->n_rename++;
+        return r->error;
+    }
+    if (strcmp(call->name, "renameat2") == 0) {
+        r->n_exchange++;
+        return r->exchange;
+    }
+    return 0;
+}
+
+static ttn_atomic *started_folder(const char *path)
+{
+    ttn_error err = {0};
+    ttn_atomic *a;
+    assert_ok(ttn_atomic_folder_create(path, &a, &err), &err);
+    fill_folder(ttn_atomic_path(a), 'n');
+    return a;
+}
+
+static void folder_that_came_meanwhile_is_swapped(void **state)
+{
+    (void)state;
+    const int errors[] = {0, EEXIST, ENOTEMPTY};
+    for (int i = 0; i < 3; i++) {
+        new_place();
+        const char *path = in_place("it");
+        description after = new_of(&scenes[2]);
+        ttn_atomic *a = started_folder(path);
+        make_folder(path);
+        fill_folder(path, 'o');
+        ttn_error err = {0};
+        rival r = {.error = errors[i]};
+        shim_watch(answer, &r);
+        ttn_status status = ttn_atomic_commit(a, &err);
+        shim_watch(NULL, NULL);
+        assert_ok(status, &err);
+        assert_int_equal(r.n_rename, 1);
+        assert_int_equal(r.n_exchange, 1);
+        assert_null(ttn_atomic_leftover(a));
+        ttn_atomic_destroy(a);
+        assert_string_equal(describe(path).text, after.text);
+        assert_int_equal(temporaries(place, NULL), 0);
+    }
+}
+
+static void folder_that_went_meanwhile_is_not_missed(void **state)
+{
+    (void)state;
+    new_place();
+    const char *path = in_place("it");
+    description after = new_of(&scenes[2]);
+    make_folder(path);
+    ttn_atomic *a = started_folder(path);
+    remove_tree(path);
+    ttn_error err = {0};
+    assert_ok(ttn_atomic_commit(a, &err), &err);
+    ttn_atomic_destroy(a);
+    assert_string_equal(describe(path).text, after.text);
+    assert_int_equal(temporaries(place, NULL), 0);
+}
+
+/* Any other answer ends it, and answers that contradict each other do not go on for ever. */
+static void other_answers_to_a_rename_are_failures(void **state)
+{
+    (void)state;
+    static const struct {
+        rival r;
+        int n_rename, n_exchange;
+    } cases[] = {{{.error = EACCES}, 1, 0},
+                 {{.error = EEXIST, .exchange = EACCES}, 1, 1},
+                 {{.error = EEXIST, .exchange = ENOENT}, 4, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        new_place();
+        ttn_atomic *a = started_folder(in_place("it"));
+        ttn_error err = {0};
+        rival r = cases[i].r;
+        shim_watch(answer, &r);
+        ttn_status status = ttn_atomic_commit(a, &err);
+        shim_watch(NULL, NULL);
+        assert_fails(status, TTN_EIO, &err, "cannot take its name");
+        assert_int_equal(r.n_rename, cases[i].n_rename);
+        assert_int_equal(r.n_exchange, cases[i].n_exchange);
+        ttn_atomic_destroy(a);
+        assert_int_equal(temporaries(place, NULL), 0);
+    }
+}
+
+/* The same words of a file are no reason to swap. */
+static void file_is_never_swapped(void **state)
+{
+    (void)state;
+    new_place();
+    rival r = {.error = EEXIST};
+    shim_watch(answer, &r);
+    outcome o = save(&scenes[0], in_place("it"));
+    shim_watch(NULL, NULL);
+    assert_fails(o.status, TTN_EIO, &o.err, "cannot take its name");
+    assert_int_equal(r.n_exchange, 0);
 }
 
 /* ---- the order of calls that a power cut needs ---- */
@@ -909,7 +1068,7 @@ static void permissions_are_those_of_what_was_there_or_the_usual(void **state)
         ttn_atomic *a;
         assert_ok(ttn_atomic_file_create(in_place("old"), &a, &err), &err);
         mode_t meanwhile = mode_of(ttn_atomic_path(a));
-        assert_int_equal(meanwhile & ~(modes[i] | 0600), 0); /* nobody else may read it earlier than later */
+        assert_int_equal(meanwhile, 0600);
         assert_ok(ttn_atomic_commit(a, &err), &err);
         ttn_atomic_destroy(a);
         assert_int_equal(mode_of(in_place("old")), modes[i]);
@@ -983,6 +1142,49 @@ static void rights_of_a_group_do_not_pass_to_another(void **state)
     assert_int_equal(about.st_uid, NOBODY);
     assert_int_equal(about.st_gid, NOBODY);
     assert_int_equal(about.st_mode & 07777, 0744);
+}
+
+/* Of the writer's group, and not of the group that may read what is replaced. arg: a temporary's path. */
+static int look_at_what_is_written(void *arg)
+{
+    const char *path = arg;
+    assert_int_equal(setgroups(0, NULL), 0);
+    assert_int_equal(setuid(NOBODY), 0);
+    FILE *f = fopen(path, "r");
+    if (!f && errno == EACCES) return PASSED;
+    fprintf(stderr, "%s: %s\n", path, f ? "can be opened" : strerror(errno));
+    if (f) fclose(f);
+    return 1;
+}
+
+/* The old one is for its group (5678) to read; what is written belongs to the writer's group until the end. */
+static void what_is_being_written_is_nobody_elses(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) skip_because("only root may become somebody else of the same group");
+    assert_int_equal(chmod(ttn_test_folder(), 0755), 0);
+    for (int is_folder = 0; is_folder <= 1; is_folder++) {
+        new_place();
+        const char *path = in_place("theirs");
+        assert_int_equal(chmod(place, 0755), 0);
+        if (is_folder)
+            make_folder(path);
+        else
+            put(path, "old");
+        assert_int_equal(chown(path, 1234, 5678), 0);
+        assert_int_equal(chmod(path, 0770), 0);
+        ttn_error err = {0};
+        ttn_atomic *a;
+        assert_ok((is_folder ? ttn_atomic_folder_create : ttn_atomic_file_create)(path, &a, &err), &err);
+        char temporary[PATH_MAX];
+        snprintf(temporary, sizeof temporary, "%s", ttn_atomic_path(a));
+        ttn_child child = run_in_child((ttn_child_limit){0}, look_at_what_is_written, temporary);
+        if (!child.exited || child.exit_code != PASSED) fail_msg("%s", child.output);
+        assert_int_equal(mode_of(temporary), is_folder ? 0700 : 0600);
+        assert_ok(ttn_atomic_commit(a, &err), &err);
+        ttn_atomic_destroy(a);
+        assert_int_equal(mode_of(path), 0770);
+    }
 }
 
 /* ---- names that cannot be ---- */
@@ -1077,6 +1279,30 @@ static void names_of_any_length_have_temporaries(void **state)
                 assert_int_equal(temporaries(place, NULL), 0);
                 remove_tree(in_place(name));
             }
+        }
+}
+
+/* The name is cut between characters, and as little as that needs: ".NAME.tmp-PID-COUNTER.old" fits. */
+static void long_names_are_cut_between_characters(void **state)
+{
+    (void)state;
+    new_place();
+    char tail[64];
+    const size_t room = NAME_MAX - (size_t)snprintf(tail, sizeof tail, "..tmp-%ld-0.old", (long)getpid());
+    for (size_t size = 1; size <= 4; size++)
+        for (size_t shift = 1; shift <= 4; shift++) {
+            char name[NAME_MAX + 1];
+            fill_utf8(name, NAME_MAX, shift, size);
+            name[0] = 'n';
+            ttn_error err = {0};
+            ttn_atomic *a;
+            assert_ok(ttn_atomic_file_create(in_place(name), &a, &err), &err);
+            const char *temporary = strrchr(ttn_atomic_path(a), '/') + 1;
+            assert_true(is_whole(temporary));
+            size_t kept = (size_t)(strstr(temporary, ".tmp-") - temporary) - 1;
+            assert_in_range(kept, room - (size - 1), room);
+            assert_int_equal(strncmp(temporary + 1, name, kept), 0);
+            ttn_atomic_destroy(a);
         }
 }
 
@@ -1305,14 +1531,21 @@ int main(int argc, char **argv)
         cmocka_unit_test(killed_at_any_call_leaves_the_old_or_the_new),
         cmocka_unit_test(without_exchange_a_folder_is_replaced_in_two_steps),
         cmocka_unit_test(without_exchange_a_kill_leaves_old_and_new_whole),
+        cmocka_unit_test(folders_need_no_fsync_where_there_is_none_but_files_do),
+        cmocka_unit_test(folder_that_came_meanwhile_is_swapped),
+        cmocka_unit_test(folder_that_went_meanwhile_is_not_missed),
+        cmocka_unit_test(other_answers_to_a_rename_are_failures),
+        cmocka_unit_test(file_is_never_swapped),
         cmocka_unit_test(contents_are_on_the_disk_before_the_name_and_the_name_before_success),
         cmocka_unit_test(links_stay_and_what_they_point_to_is_written),
         cmocka_unit_test(permissions_are_those_of_what_was_there_or_the_usual),
         cmocka_unit_test(owner_stays_where_it_may),
         cmocka_unit_test(rights_of_a_group_do_not_pass_to_another),
+        cmocka_unit_test(what_is_being_written_is_nobody_elses),
         cmocka_unit_test(impossible_names_are_refused_with_a_sentence),
         cmocka_unit_test(folder_that_one_may_not_write_to_is_a_status),
         cmocka_unit_test(names_of_any_length_have_temporaries),
+        cmocka_unit_test(long_names_are_cut_between_characters),
         cmocka_unit_test(relative_path_means_what_it_meant_at_the_start),
         cmocka_unit_test(temporaries_are_told_by_their_name),
         cmocka_unit_test(taken_temporary_names_are_passed_over),
