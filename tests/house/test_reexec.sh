@@ -1,7 +1,7 @@
 #!/bin/bash
 # Starting again for the BLAS: at most once, with the same arguments, and without a trace for the processes started later.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 6
+plan 8
 
 # WANTS: what the played BLAS asks for; "always Zen" still asks when it has it. One line a start goes to STARTS.
 cat > "$work/program.c" << 'X'
@@ -27,6 +27,9 @@ int main(int argc, char **argv)
     printf("%s %s", kernel ? kernel : "none", getenv("TTN_REEXEC_PID") ? "guard" : "clean");
     for (int i = 1; i < argc; i++)
         printf(" <%s>", argv[i]);
+    char name[32] = "";
+    FILE *comm = fopen("/proc/self/comm", "r");
+    if (getenv("SHOW_NAME") && comm && fgets(name, sizeof name, comm)) printf(" %s", name);
     return 3;
 }
 X
@@ -46,4 +49,6 @@ started 'once when a kernel is wanted' '2 3 Zen clean <a b> <> <c>' WANTS=Zen
 started 'once when it is still wanted' '2 3 Zen clean <a b> <> <c>' WANTS='always Zen'
 started 'not when the user has chosen' '1 3 Prescott clean <a b> <> <c>' WANTS=Zen OPENBLAS_CORETYPE=Prescott
 started 'again when it is the parent that has started again' '2 3 Zen clean <a b> <> <c>' WANTS=Zen TTN_REEXEC_PID=1
+started 'under the name it was called by' '2 3 Zen clean <a b> <> <c> program' WANTS=Zen SHOW_NAME=1
+started 'as without starting again' '1 3 none clean <a b> <> <c> program' SHOW_NAME=1
 finish

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 #include "core/blas.h"
 #include "train/cli/reexec.h"
@@ -9,6 +10,14 @@
  * works for one process and does not leak to those it starts. */
 static const char guard[] = "TTN_REEXEC_PID";
 
+/* ps and top show what was executed, "exe". */
+static void take_name_back(const char *program)
+{
+    if (!program) return;
+    const char *slash = strrchr(program, '/');
+    prctl(PR_SET_NAME, slash ? slash + 1 : program);
+}
+
 void ttn_reexec_for_blas(char **argv)
 {
     char self[32];
@@ -16,7 +25,10 @@ void ttn_reexec_for_blas(char **argv)
     const char *before = getenv(guard);
     int again = before && strcmp(before, self) == 0;
     unsetenv(guard);
-    if (again) return;
+    if (again) {
+        take_name_back(argv[0]);
+        return;
+    }
 
     const char *kernel = ttn_blas_wanted_kernel();
     if (!kernel) return;
