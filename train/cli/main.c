@@ -2,6 +2,7 @@
  *
  * This file is compiled for any processor of its family, and asks before anything else whether this one will do.
  */
+#include <errno.h>
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,6 +47,41 @@ static int print_version(void)
     return TTN_EXIT_OK;
 }
 
+/* What was printed has arrived? A disk that is full, and a standard output that is closed, show only here. */
+static int finish(int exit_code)
+{
+    ttn_error err = {0};
+    int refused = fflush(stdout) != 0;
+    int error = errno;
+    if ((!refused && !ferror(stdout)) || exit_code != TTN_EXIT_OK) return exit_code;
+    /* ferror alone: an earlier part was refused, and its errno is gone */
+    ttn_status status = TTN_FAIL(&err, TTN_EIO, "the standard output takes no more: %s",
+                                 refused ? strerror(error) : "an earlier part was refused");
+    return fail(status, &err);
+}
+
+/* What the command line asks for. Arguments in messages pass through an error's text, which a terminal can be given. */
+static int run(int argc, char **argv)
+{
+    ttn_error err = {0};
+    if (argc < 2)
+        return fail(TTN_FAIL(&err, TTN_EINVAL, "what is to be done? `titin --help` lists what there is"), &err);
+    const char *command = argv[1];
+    int is_version = strcmp(command, "--version") == 0;
+    int is_help = strcmp(command, "--help") == 0 || strcmp(command, "-h") == 0;
+    if (!is_version && !is_help)
+        return fail(
+            TTN_FAIL(&err, TTN_EINVAL, "`titin --help` lists what is known here, and this is not: '%s'", command),
+            &err);
+    if (argc > 2)
+        return fail(
+            TTN_FAIL(&err, TTN_EINVAL, "nothing is expected after %s, and this stands there: '%s'", command, argv[2]),
+            &err);
+    if (is_version) return print_version();
+    print_help();
+    return TTN_EXIT_OK;
+}
+
 int main(int argc, char **argv)
 {
     ttn_error err = {0};
@@ -53,15 +89,5 @@ int main(int argc, char **argv)
     if (status != TTN_OK) return fail(status, &err);
     ttn_reexec_for_blas(argv);
     ttn_fp_begin(); /* before the first parallel region: OpenMP's workers inherit it */
-
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) return print_version();
-    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        print_help();
-        return TTN_EXIT_OK;
-    }
-    if (argc < 2)
-        fprintf(stderr, "titin: error: what is to be done? `titin --help` lists what there is\n");
-    else
-        fprintf(stderr, "titin: error: '%s' is not known here; `titin --help` lists what is\n", argv[1]);
-    return TTN_EXIT_USAGE;
+    return finish(run(argc, argv));
 }
