@@ -3,8 +3,9 @@
 #define TTN_REEXEC_H
 
 /* When OpenBLAS has taken a kernel below this processor: set OPENBLAS_CORETYPE and execute the program again, at most
- * once. Returns when nothing had to be done, or when executing failed (the start-up check of the BLAS then says what is
- * wrong). Started again, the process gets back the name that ps shows. Call it first: nothing may be open and no thread of ours running. argv is main's, NULL at its end.
+ * once; it then takes back the name that ps shows. Returns when nothing had to be done, or when executing failed (the
+ * start-up check of the BLAS then says what is wrong). Call it first: nothing may be open and no thread of ours running.
+ * argv is main's, NULL at its end.
  *
  * It binds no threads (OMP_PROC_BIND, OMP_PLACES): whether a run wants every core is known only after its configuration
  * has been read, and a bound process that does not want them all is bound to the first core, as is the one beside it. */
