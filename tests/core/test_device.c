@@ -154,27 +154,32 @@ static void touching_brings_what_is_new_into_memory_and_changes_nothing(void **s
 
 typedef ttn_status (*mover)(const ttn_stream *s, void *to, const void *from, size_t bytes, ttn_error *err);
 
+static void check_bytes(mover move, size_t n)
+{
+    ttn_error err = {0};
+    unsigned char from[1000], to[1002], wanted[1002];
+    for (size_t b = 0; b < sizeof from; b++)
+        from[b] = (unsigned char)(b * 7 + 1);
+    memset(to, 0xEE, sizeof to);
+    memset(wanted, 0xEE, sizeof wanted);
+    memcpy(wanted + 1, from, n);
+    assert_ok(move(&stream, to + 1, from, n, &err), &err);
+    assert_same_bits(to, wanted, sizeof to);
+
+    memset(wanted + 1, 0xA5, n);
+    assert_ok(device->ops->fill(&stream, to + 1, 0x1A5, n, &err), &err); /* as memset: its low byte */
+    assert_same_bits(to, wanted, sizeof to);
+}
+
 static void bytes_arrive_and_their_neighbours_stay(void **state)
 {
     (void)state;
-    const mover movers[] = {device->ops->put, device->ops->get, device->ops->copy};
     const size_t sizes[] = {0, 1, 7, 64, 1000};
-    for (size_t k = 0; k < 3; k++)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            ttn_error err = {0};
-            unsigned char from[1000], to[1002], wanted[1002];
-            for (size_t b = 0; b < sizeof from; b++)
-                from[b] = (unsigned char)(b * 7 + 1);
-            memset(to, 0xEE, sizeof to);
-            memset(wanted, 0xEE, sizeof wanted);
-            memcpy(wanted + 1, from, sizes[i]);
-            assert_ok(movers[k](&stream, to + 1, from, sizes[i], &err), &err);
-            assert_same_bits(to, wanted, sizeof to);
-
-            memset(wanted + 1, 0xA5, sizes[i]);
-            assert_ok(device->ops->fill(&stream, to + 1, 0x1A5, sizes[i], &err), &err); /* as memset: its low byte */
-            assert_same_bits(to, wanted, sizeof to);
-        }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        check_bytes(device->ops->put, sizes[i]);
+        check_bytes(device->ops->get, sizes[i]);
+        check_bytes(device->ops->copy, sizes[i]);
+    }
     ttn_error err = {0};
     assert_ok(device->ops->copy(&stream, NULL, NULL, 0, &err), &err);
     assert_ok(device->ops->fill(&stream, NULL, 0, 0, &err), &err);
@@ -202,6 +207,27 @@ static void adding_adds_each_element_once(void **state)
         }
 }
 
+/* Element `at` of x is this number, or for integers all ones. */
+static void put_number(ttn_dtype type, void *x, int64_t at, double value)
+{
+    switch (ttn_dtype_stored(type)) {
+    case TTN_F32:
+        ((float *)x)[at] = (float)value;
+        break;
+    case TTN_F64:
+        ((double *)x)[at] = value;
+        break;
+    case TTN_BF16:
+        ((uint16_t *)x)[at] = ttn_f32_to_bf16((float)value);
+        break;
+    case TTN_F16:
+        ((uint16_t *)x)[at] = ttn_f32_to_f16((float)value);
+        break;
+    default:
+        memset((char *)x + (size_t)at * ttn_dtype_size(type), 0xFF, ttn_dtype_size(type));
+    }
+}
+
 static void a_product_is_that_of_plain_loops(void **state)
 {
     (void)state;
@@ -211,15 +237,11 @@ static void a_product_is_that_of_plain_loops(void **state)
         for (int trans = 0; trans < 4; trans++)
             for (int beta = 0; beta <= 1; beta++) {
                 ttn_error err = {0};
-                double a[LD * LD], b[LD * LD], c[LD * LD], c0[LD * LD];
+                double a[LD * LD] = {0}, b[LD * LD] = {0}, c[LD * LD] = {0}, c0[LD * LD];
                 for (int e = 0; e < LD * LD; e++) {
-                    const double x[] = {number(1, e), number(2, e), number(3, e)};
-                    double *const into[] = {a, b, c};
-                    for (int k = 0; k < 3; k++)
-                        if (types[t] == TTN_F64)
-                            into[k][e] = x[k];
-                        else
-                            ((float *)into[k])[e] = (float)x[k];
+                    put_number(types[t], a, e, number(1, e));
+                    put_number(types[t], b, e, number(2, e));
+                    put_number(types[t], c, e, number(3, e));
                 }
                 memcpy(c0, c, sizeof c);
                 ttn_trans ta = trans & 1 ? TTN_T : TTN_N, tb = trans & 2 ? TTN_T : TTN_N;
@@ -255,27 +277,6 @@ static void a_product_that_does_not_fit_in_one_call_is_refused(void **state)
     assert_ok(device->ops->gemm(&stream, TTN_N, TTN_T, 0, INT_MAX, INT_MAX, 1, ttn_in(NULL, INT_MAX),
                                 ttn_in(NULL, INT_MAX), 0, ttn_out(NULL, INT_MAX), &err),
               &err);
-}
-
-/* Element `at` of x is this number, or for integers all ones. */
-static void put_number(ttn_dtype type, void *x, int64_t at, double value)
-{
-    switch (ttn_dtype_stored(type)) {
-    case TTN_F32:
-        ((float *)x)[at] = (float)value;
-        break;
-    case TTN_F64:
-        ((double *)x)[at] = value;
-        break;
-    case TTN_BF16:
-        ((uint16_t *)x)[at] = ttn_f32_to_bf16((float)value);
-        break;
-    case TTN_F16:
-        ((uint16_t *)x)[at] = ttn_f32_to_f16((float)value);
-        break;
-    default:
-        memset((char *)x + (size_t)at * ttn_dtype_size(type), 0xFF, ttn_dtype_size(type));
-    }
 }
 
 static double largest(ttn_dtype type)

@@ -19,6 +19,7 @@ everywhere+='|__[a-z]+(ti|tf|sf|df)[0-9a-z]*|cpu_model|__cpu_model|__cpu_indicat
 allowed='
 atomic.o  open|close|write|fsync|f?chmod|fchown|fpathconf|l?stat|fstat|getpid|mkdir|rmdir|unlink|rename|renameat2|realpath|readlink|opendir|readdir|closedir  # files and folders
 blas.o    cblas_[sd]gemm|openblas_[a-z_]+|getenv  # the one door to BLAS
+blas.o    strcasecmp  # names of kernels, as OpenBLAS compares them
 blas.o    omp_set_num_threads  # of the calling task, put back after the call: OpenBLAS on OpenMP has no other way to be told
 clock.o   clock_gettime|gmtime_r|strftime  # time
 cpu.o     getauxval   # what the processor can do
