@@ -7,6 +7,9 @@
 
 TTN_API_BEGIN
 
+/* Positions in a sequence are below this: 30,000 times the longest protein, and what sines and 32-bit counters hold. */
+#define TTN_MAX_POSITION ((int64_t)1 << 30)
+
 /* What changes from run to run while shapes stay. */
 typedef struct {
     ttn_extent used;        /* each at most the capacity */

@@ -228,7 +228,7 @@ static int64_t find_slot(const ttn_name_table *t, uint64_t hash, int64_t from)
 static int grow_table(ttn_name_table *t)
 {
     ttn_name_table larger = {.room = t->room ? 2 * t->room : 64};
-    larger.slot = malloc((size_t)larger.room * sizeof *larger.slot);
+    larger.slot = calloc((size_t)larger.room, sizeof *larger.slot);
     if (!larger.slot) return 0;
     for (int64_t i = 0; i < larger.room; i++)
         larger.slot[i].number = -1;

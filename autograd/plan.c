@@ -58,6 +58,8 @@ static ttn_status check_closed(const ttn_graph *g, ttn_error *err)
 
 static ttn_status check_options(const ttn_graph *g, const ttn_plan_options *o, ttn_error *err)
 {
+    if (o->n_tap < 0 || (o->n_tap > 0 && !o->tap))
+        return TTN_FAIL(err, TTN_EINVAL, "plan: a list of %d for 'tap'", o->n_tap);
     ttn_status status = check_values(g, o->loss, o->n_loss, "loss", err);
     if (status == TTN_OK) status = check_values(g, o->keep, o->n_keep, "kept value", err);
     if (status == TTN_OK) status = check_values(g, o->stat, o->n_stat, "statistic", err);
@@ -72,8 +74,6 @@ static ttn_status check_options(const ttn_graph *g, const ttn_plan_options *o, t
                     TTN_FAIL(err, TTN_EINVAL, "plan: the loss '%s' is given twice", ttn_name_of_value(g, o->loss[i]));
     for (int i = 0; i < o->n_stat && status == TTN_OK; i++)
         status = check_node_value(g, o->stat[i], "a statistic", err);
-    if (status == TTN_OK && (o->n_tap < 0 || (o->n_tap > 0 && !o->tap)))
-        status = TTN_FAIL(err, TTN_EINVAL, "plan: a list of %d for 'tap'", o->n_tap);
     for (int i = 0; i < o->n_tap && status == TTN_OK; i++) {
         status = check_values(g, &o->tap[i].value, 1, "tap", err);
         if (status == TTN_OK) status = check_node_value(g, o->tap[i].value, "a tap", err);

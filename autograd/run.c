@@ -139,6 +139,11 @@ static ttn_status check_feed(const ttn_plan *p, const ttn_feed *f, ttn_error *er
                             "; at least 1 row, from row %" PRId64 " on, within %" PRId64 " used rows is possible",
                             i, s.n, s.first, free_from, f->used.rows);
         free_from = s.first + s.n;
+        if (f->start && (f->start[i] < 0 || f->start[i] > TTN_MAX_POSITION - s.n))
+            return TTN_FAIL(err, TTN_EINVAL,
+                            "run: sequence %" PRId64 " begins at position %" PRId64 " of its protein; 0 to %" PRId64
+                            " is possible with %" PRId64 " rows",
+                            i, f->start[i], TTN_MAX_POSITION - s.n, s.n);
     }
     return TTN_OK;
 }

@@ -242,8 +242,8 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
     (void)make_factors(c, factor);
     sort_rows(c, factor, order, begin);
     const int64_t blocks = (C + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
-    const int64_t at_once =
-        1 + V * blocks / 4096; /* tasks a thread takes: balance where V is small, few handovers else */
+    /* Tasks a thread takes: balance where V is small, few handovers else. NOLINTNEXTLINE: the schedule reads it */
+    const int64_t at_once = 1 + V * blocks / 4096;
 #pragma omp parallel for num_threads(c->on->n_thread) schedule(dynamic, at_once)
     for (int64_t task = 0; task < V * blocks; task++) {
         const int64_t first = task % blocks * BLOCK_COLUMNS;

@@ -286,7 +286,8 @@ static int64_t forward_rows(const ttn_call *c, int64_t first, int64_t end, const
         const int64_t r = row[k];
         const real *x = logits + r * V;
         const int64_t target = target_of(c, r);
-        double nll = s[k] - (1 - a->smoothing) * ((double)x[target] - (double)max[r]);
+        double nll = s[k];
+        if (a->smoothing < 1) nll -= (1 - a->smoothing) * ((double)x[target] - (double)max[r]); /* 0 times inf */
         if (a->smoothing > 0) nll -= a->smoothing * mean_below(V, x, max[r]);
         loss[r] = (real)nll;
         what[r] = classify(x, target, max[r]);
@@ -347,9 +348,8 @@ static void backward_row(int64_t V, const real *x, int64_t target, const slope *
 #pragma omp simd
         for (int j = 0; j < WIDTH; j++)
             full[j] = slope_at(f, full[j]);
-        const real *last = full + WIDTH - V;
         for (; i < V; i++)
-            dx[i] = ttn_accumulate(acc, dx[i], last[i]);
+            dx[i] = ttn_accumulate(acc, dx[i], full[WIDTH - V + i]);
     }
     dx[target] = at_target;
 }

@@ -11,7 +11,7 @@
 #include "core/rng.h"
 #include "tests/harness/test.h"
 
-enum { TILE = 192, MOST_THREADS = 8 }; /* the largest tile of attn_exact.c */
+enum { TILE = 192, MOST_THREADS = 24 }; /* the largest tile of attn_exact.c */
 
 /* Of 1 + a value's largest element. Sums over up to 400 rows of weights that add up to 1. */
 static const double bound = sizeof(real) == 4 ? 3e-6 : 1e-14;

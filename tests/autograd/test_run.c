@@ -648,6 +648,14 @@ static void a_feed_that_does_not_fit_is_refused(void **state)
     const ttn_span good[2] = {{0, 5}, {5, 15}};
     f.span = good;
     expect_run(&s, &f, NULL);
+    static const int64_t bad_start[][2] = {{-1, 0}, {0, TTN_MAX_POSITION - 14}, {0, INT64_MAX}, {INT64_MIN, 0}};
+    for (size_t i = 0; i < sizeof bad_start / sizeof *bad_start; i++) {
+        f.start = bad_start[i];
+        expect_run_refused(&s, &f, TTN_EINVAL, "of its protein");
+    }
+    static const int64_t good_start[2] = {0, TTN_MAX_POSITION - 15};
+    f.start = good_start;
+    expect_run(&s, &f, NULL);
     ttn_error err = {0};
     assert_fails(ttn_plan_bind(s.p, "z", data, &err), TTN_EINVAL, &err, "no input 'z'");
     err = (ttn_error){0};

@@ -320,7 +320,7 @@ static void gelu_and_its_gradient_are_finite_up_to_the_largest_numbers(void **st
 
 enum { MOST_POINTS = 4096 };
 
-/* y and dy/dx of an op of one input at n points. */
+/* y and dy/dx of an op of one input at n points. NOLINTNEXTLINE(readability-non-const-parameter): the kernels write them */
 static void run_at(const ttn_op *op, int64_t n, const real *x, real *y, real *dx)
 {
     ttn_error err = {0};

@@ -302,6 +302,11 @@ static void infinite_and_undefined_losses_are_what_they_should_be(void **state)
     assert_value(s.loss[0], INFINITY);
     assert_true(fabs((double)s.dx[0] + 0.1 / 3) <= 1e-7);
     release(&s);
+
+    problem even = {.R = 1, .V = 3, .x = x, .target = target, .a = {.ignore = 9, .smoothing = 1}};
+    expect(&even); /* all of the label is spread: infinite, not 0 times infinity */
+    assert_value(even.loss[0], INFINITY);
+    release(&even);
 }
 
 static void of_equal_logits_the_first_class_is_the_answer(void **state)

@@ -232,7 +232,8 @@ int main(int argc, char **argv)
     compare(512, 1, 1, 0);
     compare(353, 8, 1, 0); /* a batch of proteins of usual length; what fills up tiles counts as lost */
     compare(2048, 1, 1, 0.7);
-    compare(2048, 1, 2, 0);
-    compare(8192, 1, 2, 0); /* a sample takes 4 s and more */
+    compare(2048, 1, 2, 0.7);
+    compare(4096, 1, 2, 0.7);
+    compare(8192, 1, 2, 0.7); /* a sample takes 4 s and more */
     return bench_end();
 }

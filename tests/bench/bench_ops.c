@@ -36,6 +36,12 @@ static void product(void *arg)
     }
 }
 
+static void run_both(void *arg)
+{
+    run_forward(arg);
+    run_backward(arg);
+}
+
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "ops");
@@ -102,6 +108,12 @@ int main(int argc, char **argv)
              .work = 3 * value,
              .unit = "GB/s",
              .goal = goal * 0.5},
+            {.name = "layernorm, both",
+             .run = run_both,
+             .arg = norm,
+             .work = 5 * value,
+             .unit = "GB/s",
+             .goal = goal * 0.667}, /* within 1.5 times of what its bytes need */
             {.name = "layernorm backward, dx",
              .run = run_backward,
              .arg = frozen_norm,
