@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "autograd/plan_impl.h"
+#include "core/blas.h"
 #include "core/memory.h"
 
 /* ---- what was asked for ---- */
@@ -78,8 +79,8 @@ static ttn_status check_options(const ttn_graph *g, const ttn_plan_options *o, t
         status = check_values(g, &o->tap[i].value, 1, "tap", err);
         if (status == TTN_OK) status = check_node_value(g, o->tap[i].value, "a tap", err);
     }
-    if (status == TTN_OK && o->n_thread < 0)
-        status = TTN_FAIL(err, TTN_EINVAL, "plan: %d threads, at least 1 is possible", o->n_thread);
+    if (status == TTN_OK && (o->n_thread < 0 || o->n_thread > TTN_BLAS_MAX_THREADS))
+        status = TTN_FAIL(err, TTN_EINVAL, "plan: %d threads, 1 to %d are possible", o->n_thread, TTN_BLAS_MAX_THREADS);
     return status;
 }
 
