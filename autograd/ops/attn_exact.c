@@ -26,7 +26,8 @@
  *
  * Measured in f32 on Zen 3 (H 8, D 64, forward + backward; make bench B=attn): 0.82 of the rate of its own products issued
  * bare at n 2,048 on one thread, 0.86, 0.85 and 0.81 at 2,048, 4,096 and 8,192 on two; 0.66 to 0.72 of one plain sgemm.
- * exp and its passes are 8 to 10 % of the time, OpenBLAS's own copies 15 %. Dropout draws cost 6 ns a weight and halve the rate of forward. */
+ * exp and its passes are 8 to 10 % of the time, OpenBLAS's own copies 15 %. Dropout draws cost 6 ns a weight and halve the
+ * rate of forward. */
 #include <inttypes.h>
 #include <math.h>
 #include <omp.h>
