@@ -11,7 +11,7 @@
 #include "tests/bench/bench.h"
 #include "train/cli/reexec.h"
 
-enum { MIN_ROUNDS = 10, MAX_ROUNDS = 40, MAX_ROWS = 16, MAX_REPEATS = 100000 };
+enum { MIN_ROUNDS = 10, MAX_ROUNDS = 40, MAX_ROWS = 32, MAX_REPEATS = 100000 };
 
 static const double shortest_sample = 2e-3; /* s: a hundred times what an interrupt costs */
 static const double wanted_total = 1.0;     /* s a comparison, as far as the limits on rounds allow */
