@@ -49,8 +49,8 @@ LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 
 # ---- sources ----
 
-# Without CUDA, core/device_nocuda.c supplies the same symbols and says so.
-SOURCES  := $(filter-out core/device_cuda.c,$(wildcard core/*.c autograd/*.c autograd/ops/*.c))
+# Without CUDA, core/device_nocuda.c and autograd/registry_nocuda.c supply the same symbols and say so.
+SOURCES  := $(filter-out core/device_cuda.c autograd/registry_cuda.c,$(wildcard core/*.c autograd/*.c autograd/ops/*.c))
 PROGRAM  := $(wildcard train/cli/*.c)
 # Run before, or to find out, what the processor can do.
 BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c

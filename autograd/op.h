@@ -16,6 +16,8 @@
  *   6. Integer inputs are ordinary inputs, and leaves.
  *   7. No strides, no transposes: q stays (N, H D). What an op keeps for backward is declared in `aux`, by capacity.
  *   8. Extents, counts and offsets are int64_t.
+ *   9. What is computed on a device (NAME.cu beside NAME.c, listed in autograd/ops_cuda.def) follows the same rules, and the
+ *      host reads no value there: the feed's arrays are in `on_device`, data faults are raised in on_device.fault.
  *
  * Axis letters: core/tensor.h.
  */
@@ -24,6 +26,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "autograd/fault.h"
 #include "autograd/feed.h"
 #include "core/device.h"
 #include "core/real.h"
@@ -71,12 +74,23 @@ typedef struct {
     int per_head; /* one number a head instead of one */
 } ttn_stat;
 
+/* What kernels of a device need of the feed, where they can read it, filled in once a run. All NULL for CPU kernels, which
+ * have the feed itself. A run without sequences is plain data: its used rows are sequence 0, as in autograd/ops/places.h. */
+typedef struct {
+    const ttn_span *span;      /* (S) the used ones; without sequences one: the used rows */
+    const int64_t *start;      /* (S) zeros where the feed has none */
+    const uint64_t *sample;    /* (S) 0, 1, 2, … where the feed has none */
+    const int64_t *seq_of_row; /* (N), the capacity; -1 in rows of no sequence and past the used ones */
+    ttn_fault_sink fault;
+} ttn_on_device;
+
 /* One call of a kernel. Backward writes din[i] when it is not NULL: din[i] = acc[i] din[i] + gradient, acc[i] 0 or 1
  * (0: whatever stands there, NaN too, is not read), so that acc goes straight into BLAS as beta. */
 typedef struct ttn_call {
     const ttn_sig *sig;
     const ttn_feed *feed;
     const ttn_stream *on;
+    ttn_on_device on_device;
     uint64_t key; /* hash of (seed, node's name, step): this op's random stream */
     const void *in[TTN_MAX_IN];
     void *out[TTN_MAX_OUT]; /* NULL: an output that nobody reads is still written, so never NULL in forward */
@@ -95,7 +109,8 @@ typedef struct {
 
 /* Fails on data (an id outside the vocabulary) or on the device; the message names what was wrong, the engine adds the
  * node. */
-typedef ttn_status (*ttn_kernel)(const ttn_call *c, ttn_error *err);
+typedef ttn_status ttn_kernel_function(const ttn_call *c, ttn_error *err);
+typedef ttn_kernel_function *ttn_kernel;
 
 typedef struct {
     ttn_kernel forward, backward;
@@ -152,7 +167,9 @@ typedef struct {
     int n_stats;
     ttn_status (*shape)(ttn_sig *s, ttn_error *err); /* every check; runs once, when recorded */
     ttn_cost (*cost)(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept);
-    ttn_kernels cpu;                       /* the reference */
+    ttn_kernels cpu; /* the reference */
+    /* The sentence for a fault in the data (autograd/fault.h); NULL: its kernels raise none. */
+    ttn_status (*fault)(const ttn_call *c, int kind, int64_t at, ttn_error *err);
     const struct ttn_attention *attention; /* NULL, or what makes it an attention kind: autograd/attention.h */
     const ttn_case *cases;
     int n_cases;
@@ -170,6 +187,12 @@ extern const ttn_op *const ttn_ops[];
 
 /* NULL when there is none of that name. */
 const ttn_op *ttn_op_find(const char *name);
+
+/* The kernels of this op that run on such a device; NULL: it has none. */
+const ttn_kernels *ttn_op_kernels(const ttn_op *op, ttn_kernel_kind kind);
+
+/* The table of autograd/ops_cuda.def (registry_cuda.c; registry_nocuda.c: empty). NULL when the op is not in it. */
+const ttn_kernels *ttn_cuda_kernels(const char *op);
 
 /* What backward may look at when the gradients in `wanted` (bit i: din[i]) are asked for. */
 ttn_reads ttn_op_reads(const ttn_op *op, uint32_t wanted);

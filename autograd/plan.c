@@ -296,6 +296,24 @@ static ttn_status place_stats(ttn_plan *p, ttn_error *err)
     return TTN_OK;
 }
 
+/* A device runs every node that is needed, or the plan is not made: nothing falls back to the host. */
+static ttn_status bind_kernels(ttn_plan *p, ttn_error *err)
+{
+    const ttn_graph *g = p->want.g;
+    const ttn_device_ops *d = p->device->ops;
+    p->kernels = ttn_alloc_array(g->n_node, sizeof *p->kernels);
+    if (!p->kernels) return TTN_FAIL(err, TTN_ENOMEM, "plan: out of memory for %d nodes", g->n_node);
+    for (int k = 0; k < g->n_node; k++) {
+        if (!p->want.needed[k]) continue;
+        const ttn_node *n = &g->node[k];
+        p->kernels[k] = ttn_op_kernels(n->op, d->kernels);
+        if (p->kernels[k]) continue;
+        return TTN_FAIL(err, TTN_EDEVICE, "plan: op '%s' (node '%s') has no kernel for the device '%s'", n->op->name,
+                        n->name, d->name);
+    }
+    return TTN_OK;
+}
+
 static ttn_status fill_plan(ttn_plan *p, const ttn_plan_options *options, ttn_error *err)
 {
     const ttn_graph *g = p->want.g;
@@ -315,6 +333,7 @@ static ttn_status fill_plan(ttn_plan *p, const ttn_plan_options *options, ttn_er
     if (status == TTN_OK && (!p->fp_saved || !p->choice.drop || !p->choice.lean || !p->weight_of || !p->bound))
         status = TTN_FAIL(err, TTN_ENOMEM, "plan: out of memory for %d nodes", g->n_node);
     if (status == TTN_OK) status = ttn_request_fill(&p->want, err);
+    if (status == TTN_OK) status = bind_kernels(p, err);
     if (status == TTN_OK) status = ttn_schedule_create(&p->want, &p->s, err);
     if (status == TTN_OK) status = ttn_choose(&p->want, &p->choice, &p->s, err);
     if (status == TTN_OK) status = place_stats(p, err);
@@ -363,6 +382,7 @@ void ttn_plan_destroy(ttn_plan *p)
     ttn_free(p->weight_of);
     ttn_free(p->bound);
     ttn_free(p->fp_saved);
+    ttn_free(p->kernels);
     ttn_free(p->stat_first);
     ttn_free(p->stat);
     ttn_free(p->call);

@@ -98,8 +98,9 @@ struct ttn_plan {
     ttn_device *own_device;
     ttn_memory *memory;
     ttn_memory *own_memory;
-    void *base;     /* that the calls are bound to; NULL: not bound */
-    ttn_call *call; /* [step] */
+    const ttn_kernels **kernels; /* [node] those of the device; NULL: the node does not run */
+    void *base;                  /* that the calls are bound to; NULL: not bound */
+    ttn_call *call;              /* [step] */
     ttn_weights *weights;
     int *weight_of;          /* [value] its number in the weights, -1 */
     const void **bound;      /* [value] an input's data on the host */

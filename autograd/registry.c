@@ -15,6 +15,17 @@ const ttn_op *ttn_op_find(const char *name)
     return NULL;
 }
 
+const ttn_kernels *ttn_op_kernels(const ttn_op *op, ttn_kernel_kind kind)
+{
+    switch (kind) {
+    case TTN_KERNELS_CPU:
+        return &op->cpu;
+    case TTN_KERNELS_CUDA:
+        return ttn_cuda_kernels(op->name);
+    }
+    return NULL;
+}
+
 ttn_reads ttn_op_reads(const ttn_op *op, uint32_t wanted)
 {
     ttn_reads all = {0};

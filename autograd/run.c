@@ -260,7 +260,8 @@ static ttn_status call_kernel(const run *r, int at, ttn_error *err)
     c.on = &r->on;
     c.key = ttn_rng_key(r->feed->seed, n->hash, r->feed->step);
     ttn_error why = {0};
-    ttn_kernel kernel = st->kind == TTN_STEP_BACKWARD ? n->op->cpu.backward : n->op->cpu.forward;
+    const ttn_kernels *kernels = r->p->kernels[st->node];
+    ttn_kernel kernel = st->kind == TTN_STEP_BACKWARD ? kernels->backward : kernels->forward;
     ttn_status status = kernel(&c, &why);
     if (status != TTN_OK) return TTN_FAIL(err, status, "%s: %s", n->name, why.text);
     if (st->kind == TTN_STEP_FORWARD) status = call_taps(r, st->node, &c, err);

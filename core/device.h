@@ -27,8 +27,12 @@ typedef struct {
     void *queue;  /* CUDA: the stream; CPU: NULL */
 } ttn_stream;
 
+/* Whose kernels run there: those of autograd/ops/NAME.c or those of NAME.cu. */
+typedef enum { TTN_KERNELS_CPU, TTN_KERNELS_CUDA } ttn_kernel_kind;
+
 typedef struct {
     const char *name; /* "cpu", "cuda" */
+    ttn_kernel_kind kernels;
 
     void (*destroy)(ttn_device *d);
 

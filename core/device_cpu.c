@@ -197,6 +197,7 @@ static void event_destroy(ttn_event *e)
 
 static const ttn_device_ops cpu_ops = {
     .name = "cpu",
+    .kernels = TTN_KERNELS_CPU,
     .destroy = destroy,
     .memory_create = memory_create,
     .memory_grow = memory_grow,

@@ -15,6 +15,7 @@
 #include <string.h>
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
+#include "autograd/ops/embedding.h"
 #include "autograd/ops/places.h"
 
 enum { TOKEN = 0, TABLE = 1 };
@@ -86,6 +87,22 @@ static int64_t token_at(const ttn_call *c, int64_t row)
     }
 }
 
+static ttn_status fault(const ttn_call *c, int kind, int64_t at, ttn_error *err)
+{
+    if (kind == TTN_EMBEDDING_MASKS) {
+        const ttn_span s = ttn_stretch_span(c->feed, at);
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "embedding: sequence %" PRId64 " (rows %" PRId64 " to %" PRId64
+                        ") is nothing but masks (token %" PRId64 "): its factor of token dropout would be 1 / 0",
+                        at, s.first, s.first + s.n - 1, ((const attributes *)c->sig->attr)->mask);
+    }
+    const int64_t V = c->sig->in[TABLE].dim[0];
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "embedding: row %" PRId64 " (sequence %" PRId64 ") has token %" PRId64
+                    ", but the vocabulary has %" PRId64 ": 0 to %" PRId64,
+                    at, ttn_stretch_at(c->feed, at, at + 1).seq, token_at(c, at), V, V - 1);
+}
+
 static ttn_status check_tokens(const ttn_call *c, ttn_error *err)
 {
     const int64_t V = c->sig->in[TABLE].dim[0];
@@ -93,11 +110,7 @@ static ttn_status check_tokens(const ttn_call *c, ttn_error *err)
         const ttn_span span = ttn_stretch_span(c->feed, s);
         for (int64_t t = span.first; t < span.first + span.n; t++) {
             const int64_t token = token_at(c, t);
-            if (token < 0 || token >= V)
-                return TTN_FAIL(err, TTN_EINVAL,
-                                "embedding: row %" PRId64 " (sequence %" PRId64 ") has token %" PRId64
-                                ", but the vocabulary has %" PRId64 ": 0 to %" PRId64,
-                                t, s, token, V, V - 1);
+            if (token < 0 || token >= V) return fault(c, TTN_EMBEDDING_TOKEN, t, err);
         }
     }
     return TTN_OK;
@@ -161,13 +174,7 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
     ttn_status status = check_tokens(c, err);
     if (status != TTN_OK) return status;
     const int64_t masks_only = make_factors(c, factor);
-    if (masks_only >= 0) {
-        const ttn_span s = ttn_stretch_span(c->feed, masks_only);
-        return TTN_FAIL(err, TTN_EINVAL,
-                        "embedding: sequence %" PRId64 " (rows %" PRId64 " to %" PRId64
-                        ") is nothing but masks (token %" PRId64 "): its factor of token dropout would be 1 / 0",
-                        masks_only, s.first, s.first + s.n - 1, ((const attributes *)c->sig->attr)->mask);
-    }
+    if (masks_only >= 0) return fault(c, TTN_EMBEDDING_MASKS, masks_only, err);
     const int64_t used = c->feed->used.rows;
 #pragma omp parallel for num_threads(c->on->n_thread)
     for (int64_t first = 0; first < used; first += BLOCK_ROWS)
@@ -396,6 +403,7 @@ const ttn_op ttn_op_embedding = {
     .shape = shape,
     .cost = cost,
     .cpu = {.forward = forward, .backward = backward},
+    .fault = fault,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
 };

@@ -32,6 +32,15 @@ static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
     return (ttn_cost){.done = picked, .useful = picked, .bytes = (all + 3 * picked) * (double)sizeof(real)};
 }
 
+/* The one kind: pick number `at` is of no row. */
+static ttn_status fault(const ttn_call *c, int kind, int64_t at, ttn_error *err)
+{
+    (void)kind;
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "select: index %" PRId64 " is %" PRId64 ", expected -1 or a row in use, 0 to %" PRId64, at,
+                    ((const int64_t *)c->in[1])[at], ttn_used(c->feed, &c->sig->in[0]) - 1);
+}
+
 static ttn_status forward(const ttn_call *c, ttn_error *err)
 {
     const int64_t C = c->sig->in[0].dim[1];
@@ -39,10 +48,7 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
     const int64_t picks = ttn_used(c->feed, &c->sig->in[1]);
     const int64_t *index = c->in[1];
     for (int64_t r = 0; r < picks; r++)
-        if (index[r] < -1 || index[r] >= rows)
-            return TTN_FAIL(err, TTN_EINVAL,
-                            "select: index %" PRId64 " is %" PRId64 ", expected -1 or a row in use, 0 to %" PRId64, r,
-                            index[r], rows - 1);
+        if (index[r] < -1 || index[r] >= rows) return fault(c, 0, r, err);
     const real *x = c->in[0];
     real *y = c->out[0];
 #pragma omp parallel for num_threads(c->on->n_thread)
@@ -154,6 +160,7 @@ const ttn_op ttn_op_select = {
     .shape = shape,
     .cost = cost,
     .cpu = {.forward = forward, .backward = backward},
+    .fault = fault,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
 };

@@ -295,6 +295,16 @@ static int64_t forward_rows(const ttn_call *c, int64_t first, int64_t end, const
     return bad;
 }
 
+/* The one kind: the target of row `at` is no class. */
+static ttn_status fault(const ttn_call *c, int kind, int64_t at, ttn_error *err)
+{
+    (void)kind;
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "xent: target %" PRId64 " is %" PRId64 ", expected a class, 0 to %" PRId64
+                    ", or the ignore label, %" PRId64,
+                    at, target_of(c, at), c->sig->in[LOGITS].dim[1] - 1, ((const attributes *)c->sig->attr)->ignore);
+}
+
 static ttn_status forward(const ttn_call *c, ttn_error *err)
 {
     const int64_t V = c->sig->in[LOGITS].dim[1];
@@ -310,11 +320,7 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
         const int64_t found = forward_rows(c, first, end, mark, what, used);
         bad = found < bad ? found : bad;
     }
-    if (bad < used)
-        return TTN_FAIL(err, TTN_EINVAL,
-                        "xent: target %" PRId64 " is %" PRId64 ", expected a class, 0 to %" PRId64
-                        ", or the ignore label, %" PRId64,
-                        bad, target_of(c, bad), V - 1, ((const attributes *)c->sig->attr)->ignore);
+    if (bad < used) return fault(c, 0, bad, err);
     add_up(c, used, what, part);
     ttn_zero_rest(c, &c->sig->out[1], c->out[1]);
     return TTN_OK;
@@ -568,6 +574,7 @@ const ttn_op ttn_op_xent = {
     .shape = shape,
     .cost = cost,
     .cpu = {.forward = forward, .backward = backward},
+    .fault = fault,
     .cases = cases,
     .n_cases = sizeof cases / sizeof *cases,
 };

@@ -1,0 +1,15 @@
+/* How a CUDA kernel raises a fault in its data: autograd/fault.h. Included by .cu files only. */
+#ifndef TTN_FAULT_CUDA_H
+#define TTN_FAULT_CUDA_H
+
+#include "core/cuda.h"
+#include "autograd/fault.h"
+
+/* kind: 0 to 15; at: a row, a pick, a sequence. */
+static __device__ inline void ttn_fault_raise(ttn_fault_sink f, int kind, int64_t at)
+{
+    const uint64_t number = f.step | (uint64_t)kind << TTN_FAULT_AT_BITS | (uint64_t)at;
+    atomicMin((unsigned long long *)f.first, (unsigned long long)number);
+}
+
+#endif

@@ -1,0 +1,28 @@
+/* The kernels of ops_cuda.def. Built with CUDA=1; without, registry_nocuda.c takes its place. */
+#include <string.h>
+#include "autograd/op.h"
+
+#define TTN_OP_CUDA(name)                          \
+    ttn_kernel_function ttn_cuda_##name##_forward; \
+    ttn_kernel_function ttn_cuda_##name##_backward;
+#include "autograd/ops_cuda.def"
+#undef TTN_OP_CUDA
+
+typedef struct {
+    const char *op;
+    ttn_kernels kernels;
+} entry;
+
+static const entry table[] = {
+#define TTN_OP_CUDA(name) {#name, {ttn_cuda_##name##_forward, ttn_cuda_##name##_backward}},
+#include "autograd/ops_cuda.def"
+#undef TTN_OP_CUDA
+    {NULL, {NULL, NULL}},
+};
+
+const ttn_kernels *ttn_cuda_kernels(const char *op)
+{
+    for (const entry *e = table; e->op; e++)
+        if (strcmp(e->op, op) == 0) return &e->kernels;
+    return NULL;
+}
