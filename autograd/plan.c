@@ -291,8 +291,6 @@ static ttn_status place_stats(ttn_plan *p, ttn_error *err)
         p->stat_first[k] = p->n_stat;
         if (p->want.needed[k]) p->n_stat += g->node[k].sig.n_stat;
     }
-    p->stat = ttn_alloc_array(p->n_stat, sizeof *p->stat);
-    if (!p->stat) return TTN_FAIL(err, TTN_ENOMEM, "plan: out of memory for %d statistics", p->n_stat);
     return TTN_OK;
 }
 
@@ -337,6 +335,7 @@ static ttn_status fill_plan(ttn_plan *p, const ttn_plan_options *options, ttn_er
     if (status == TTN_OK) status = ttn_schedule_create(&p->want, &p->s, err);
     if (status == TTN_OK) status = ttn_choose(&p->want, &p->choice, &p->s, err);
     if (status == TTN_OK) status = place_stats(p, err);
+    if (status == TTN_OK) status = ttn_exchange_create(p, err);
     if (status == TTN_OK) status = make_report(p, err);
     p->call = status == TTN_OK ? ttn_alloc_array(p->s.n_step, sizeof *p->call) : NULL;
     if (status == TTN_OK && !p->call)
@@ -370,7 +369,7 @@ void ttn_plan_destroy(ttn_plan *p)
 {
     if (!p) return;
     if (p->own_memory) p->device->ops->memory_destroy(p->own_memory);
-    if (p->stat_memory) p->device->ops->memory_destroy(p->stat_memory);
+    if (p->device) ttn_exchange_destroy(p);
     ttn_schedule_free(&p->s);
     ttn_request_free(&p->want);
     ttn_free((void *)p->want.options.keep);
@@ -384,7 +383,6 @@ void ttn_plan_destroy(ttn_plan *p)
     ttn_free(p->fp_saved);
     ttn_free(p->kernels);
     ttn_free(p->stat_first);
-    ttn_free(p->stat);
     ttn_free(p->call);
     ttn_free(p->report_step);
     ttn_free((void *)p->report.alive);

@@ -4,6 +4,7 @@
  *   pack.c       lives to offsets
  *   choose.c     which nodes are made again to fit a budget
  *   plan.c       create, report
+ *   exchange.c   what goes to the device and comes back once a run
  *   run.c        attach, bind, run, read
  */
 #ifndef TTN_PLAN_IMPL_H
@@ -88,6 +89,21 @@ typedef struct {
     char *tapped; /* [node] */
 } request;
 
+/* ---- what goes to and fro once a run, beside inputs ---- */
+
+/* One region of the device and its image on the host: statistics (doubles), then what stands below, by offsets in bytes.
+ * Everything up to the fault comes back after the last step, in one transfer; everything from the fault on (none so far)
+ * goes there before the first, in one. */
+typedef struct {
+    ttn_memory *memory;
+    char *host;
+    size_t loss;                            /* (n_loss) reals */
+    size_t fault;                           /* one uint64_t */
+    size_t seed;                            /* (n_loss) reals */
+    size_t span, start, sample, seq_of_row; /* ttn_on_device; for CPU kernels they are not there */
+    size_t bytes;
+} exchange;
+
 /* ---- the plan ---- */
 
 struct ttn_plan {
@@ -102,11 +118,10 @@ struct ttn_plan {
     void *base;                  /* that the calls are bound to; NULL: not bound */
     ttn_call *call;              /* [step] */
     ttn_weights *weights;
-    int *weight_of;          /* [value] its number in the weights, -1 */
-    const void **bound;      /* [value] an input's data on the host */
-    ttn_memory *stat_memory; /* on the device */
-    double *stat;            /* the host's copy */
-    int *stat_first;         /* [node] where its statistics begin */
+    int *weight_of;     /* [value] its number in the weights, -1 */
+    const void **bound; /* [value] an input's data on the host */
+    exchange exchange;
+    int *stat_first; /* [node] where its statistics begin */
     int n_stat;
     uint64_t *fp_saved; /* [thread] control words of the caller during a run */
     int ran;            /* the last run ended well: its results can be read */
@@ -144,6 +159,36 @@ static inline int ttn_root_buffer(const schedule *s, int b)
 
 /* Offsets for all buffers; s->bytes. TTN_ENOMEM. */
 ttn_status ttn_schedule_pack(schedule *s, ttn_error *err);
+
+/* ---- exchange.c ---- */
+
+/* Room on the host; n_stat and the options are there. TTN_ENOMEM. Destroy also after a failure. */
+ttn_status ttn_exchange_create(ttn_plan *p, ttn_error *err);
+void ttn_exchange_destroy(ttn_plan *p);
+
+/* Room on the device, once. */
+ttn_status ttn_exchange_bind(ttn_plan *p, ttn_error *err);
+
+/* Where the statistic number `first` of the plan is written; an address of the device. */
+void *ttn_exchange_stat(const ttn_plan *p, int first);
+
+/* Before the first step: seeds, no fault so far, and the feed for kernels that do not have it. */
+ttn_status ttn_exchange_send(const ttn_plan *p, const ttn_stream *on, const ttn_feed *f, const double *loss_weight,
+                             ttn_error *err);
+
+/* What the calls of step `at` get. */
+ttn_on_device ttn_exchange_for_step(const ttn_plan *p, int at);
+
+/* The seed of loss number `loss` to where backward begins; its value from where forward left it. On the device. */
+ttn_status ttn_exchange_seed(const ttn_plan *p, const ttn_stream *on, int loss, void *to, ttn_error *err);
+ttn_status ttn_exchange_keep_loss(const ttn_plan *p, const ttn_stream *on, int loss, const void *from, ttn_error *err);
+
+/* After the last step. Waits. Fails with the sentence of the first fault that a kernel has raised. */
+ttn_status ttn_exchange_receive(const ttn_plan *p, const ttn_stream *on, const ttn_feed *f, ttn_error *err);
+
+/* What came back last. */
+const double *ttn_exchange_stats(const ttn_plan *p);
+const real *ttn_exchange_losses(const ttn_plan *p);
 
 /* ---- choose.c ---- */
 

@@ -86,7 +86,8 @@ static void bind_step(ttn_plan *p, int at)
     for (int j = 0; j < TTN_MAX_AUX; j++)
         c->aux[j] = address(p, st->aux[j], TTN_SLAB_VALUE);
     c->work = address(p, st->work, TTN_SLAB_VALUE);
-    if (n->sig.n_stat > 0) c->stat = (double *)p->device->ops->memory_base(p->stat_memory) + p->stat_first[st->node];
+    if (n->sig.n_stat > 0) c->stat = ttn_exchange_stat(p, p->stat_first[st->node]);
+    c->on_device = ttn_exchange_for_step(p, at);
 }
 
 /* The block is large enough, and every call points into it. */
@@ -98,10 +99,7 @@ static ttn_status bind_memory(ttn_plan *p, const ttn_stream *on, ttn_error *err)
         status = d->memory_create(p->device, p->s.bytes, p->s.bytes, &p->own_memory, err);
         p->memory = p->own_memory;
     }
-    if (status == TTN_OK && !p->stat_memory) {
-        size_t bytes = (size_t)p->n_stat * sizeof(double);
-        status = d->memory_create(p->device, bytes, bytes, &p->stat_memory, err);
-    }
+    if (status == TTN_OK) status = ttn_exchange_bind(p, err);
     if (status == TTN_OK) status = d->memory_grow(p->memory, p->s.bytes, err);
     if (status != TTN_OK) return status;
     d->memory_touch(p->memory, on);
@@ -190,15 +188,24 @@ typedef struct {
     ttn_stream on;
 } run;
 
-static ttn_status put_seeds(const run *r, ttn_error *err)
+static ttn_status seed_losses(const run *r, ttn_error *err)
 {
     const ttn_plan *p = r->p;
     ttn_status status = TTN_OK;
     for (int i = 0; i < p->want.options.n_loss && status == TTN_OK; i++) {
         int b = p->s.gradient_buffer[p->want.options.loss[i]];
-        if (b == PLACE_NONE) continue;
-        real seed = r->loss_weight ? (real)r->loss_weight[i] : 1;
-        status = p->device->ops->put(&r->on, address_of_buffer(p, b), &seed, sizeof seed, err);
+        if (b != PLACE_NONE) status = ttn_exchange_seed(p, &r->on, i, address_of_buffer(p, b), err);
+    }
+    return status;
+}
+
+static ttn_status keep_losses(const run *r, ttn_error *err)
+{
+    const ttn_plan *p = r->p;
+    ttn_status status = TTN_OK;
+    for (int i = 0; i < p->want.options.n_loss && status == TTN_OK; i++) {
+        int b = p->s.value_buffer[0][p->want.options.loss[i]];
+        status = ttn_exchange_keep_loss(p, &r->on, i, address_of_buffer(p, b), err);
     }
     return status;
 }
@@ -263,9 +270,20 @@ static ttn_status call_kernel(const run *r, int at, ttn_error *err)
     const ttn_kernels *kernels = r->p->kernels[st->node];
     ttn_kernel kernel = st->kind == TTN_STEP_BACKWARD ? kernels->backward : kernels->forward;
     ttn_status status = kernel(&c, &why);
+    /* sentences about data begin with the op's name, those of a device do not */
+    if (status == TTN_EDEVICE) return TTN_FAIL(err, status, "%s (%s): %s", n->name, n->op->name, why.text);
     if (status != TTN_OK) return TTN_FAIL(err, status, "%s: %s", n->name, why.text);
     if (st->kind == TTN_STEP_FORWARD) status = call_taps(r, st->node, &c, err);
     return status;
+}
+
+/* A device may tell only now that the step has gone wrong. */
+static ttn_status wait_for_step(const run *r, int at, ttn_error *err)
+{
+    const ttn_node *n = &r->p->want.g->node[r->p->s.step[at].node];
+    ttn_error why = {0};
+    ttn_status status = r->p->device->ops->sync(&r->on, &why);
+    return status == TTN_OK ? TTN_OK : TTN_FAIL(err, status, "%s (%s): %s", n->name, n->op->name, why.text);
 }
 
 static ttn_status run_step(const run *r, int at, ttn_error *err)
@@ -274,10 +292,8 @@ static ttn_status run_step(const run *r, int at, ttn_error *err)
     const step *st = &p->s.step[at];
     double start = p->now ? p->now(p->now_ctx) : 0;
     ttn_status status = call_kernel(r, at, err);
-    if (status == TTN_OK && p->now) {
-        status = p->device->ops->sync(&r->on, err);
-        p->report_step[at].seconds += p->now(p->now_ctx) - start;
-    }
+    if (status == TTN_OK && (p->now || p->trap)) status = wait_for_step(r, at, err);
+    if (status == TTN_OK && p->now) p->report_step[at].seconds += p->now(p->now_ctx) - start;
     if (status == TTN_OK && p->trap) status = trap(r, at, err);
     if (status == TTN_OK && p->want.options.debug & TTN_PLAN_POISON) status = poison(r, at, err);
     if (status != TTN_OK || !p->want.options.gradient_final) return status;
@@ -287,21 +303,30 @@ static ttn_status run_step(const run *r, int at, ttn_error *err)
     return TTN_OK;
 }
 
+/* Unless every step was waited for, a device may tell only now that one of them has gone wrong. */
+static ttn_status receive(const run *r, ttn_error *err)
+{
+    ttn_error why = {0};
+    ttn_status status = ttn_exchange_receive(r->p, &r->on, r->feed, &why);
+    if (status == TTN_EDEVICE)
+        return TTN_FAIL(err, status, "run: one of %d steps: %s; ttn_plan_trap finds out which", r->p->s.n_step,
+                        why.text);
+    return status == TTN_OK ? TTN_OK : TTN_FAIL(err, status, "%s", why.text);
+}
+
 static ttn_status run_steps(const run *r, ttn_error *err)
 {
     ttn_plan *p = r->p;
     ttn_status status = TTN_OK;
     if (p->want.options.debug & TTN_PLAN_POISON) status = p->device->ops->fill(&r->on, p->base, 0xFF, p->s.bytes, err);
     if (status == TTN_OK) status = put_inputs(p, &r->on, r->feed, err);
+    if (status == TTN_OK) status = ttn_exchange_send(p, &r->on, r->feed, r->loss_weight, err);
     for (int at = 0; at < p->s.n_step && status == TTN_OK; at++) {
-        if (at == p->s.first_backward) status = put_seeds(r, err);
+        if (at == p->s.first_backward) status = seed_losses(r, err);
         if (status == TTN_OK) status = run_step(r, at, err);
     }
-    if (status == TTN_OK && p->n_stat > 0)
-        status = p->device->ops->get(&r->on, p->stat, p->device->ops->memory_base(p->stat_memory),
-                                     (size_t)p->n_stat * sizeof *p->stat, err);
-    if (status == TTN_OK) status = p->device->ops->sync(&r->on, err);
-    return status;
+    if (status == TTN_OK) status = keep_losses(r, err);
+    return status == TTN_OK ? receive(r, err) : status;
 }
 
 ttn_status ttn_plan_run(ttn_plan *p, const ttn_feed *feed, const double *loss_weight, ttn_error *err)
@@ -343,6 +368,11 @@ ttn_status ttn_plan_read(const ttn_plan *p, int value, void *data, ttn_error *er
     if (*p->device->ops->memory_user(p->memory) != p)
         return TTN_FAIL(err, TTN_EINVAL, "read: '%s', but another plan has used the shared memory since",
                         ttn_name_of_value(g, v));
+    for (int i = 0; i < p->want.options.n_loss; i++)
+        if (p->want.options.loss[i] == v) {
+            memcpy(data, &ttn_exchange_losses(p)[i], sizeof(real));
+            return TTN_OK;
+        }
     const ttn_stream on = {.device = p->device, .n_thread = p->want.options.n_thread};
     return p->device->ops->get(&on, data, address_of_buffer(p, b), ttn_desc_bytes(&g->value[v].desc), err);
 }
@@ -354,7 +384,7 @@ const double *ttn_plan_stat(const ttn_plan *p, int value, int *n)
     int k = value >= 0 && value < g->n_value ? g->value[value].node : TTN_NO_NODE;
     if (k == TTN_NO_NODE || !p->want.needed[k] || g->node[k].sig.n_stat == 0) return NULL;
     *n = g->node[k].sig.n_stat;
-    return p->stat + p->stat_first[k];
+    return ttn_exchange_stats(p) + p->stat_first[k];
 }
 
 void ttn_plan_trap(ttn_plan *p, int on)

@@ -7,6 +7,7 @@
 #include "autograd/plan_impl.h"
 #include "core/memory.h"
 #include "core/rng.h"
+#include "tests/harness/guarded.h"
 #include "tests/harness/model.h"
 #include "tests/harness/shim.h"
 #include "tests/harness/test.h"
@@ -816,171 +817,53 @@ static void the_trap_names_the_first_tensor_that_is_not_finite(void **state)
 
 /* ---- the engine touches values through the device only ---- */
 
-/* A device whose memory the host may not touch, except inside the device's own functions and in kernels that say so. */
-typedef struct {
-    ttn_device device;
-    ttn_device *cpu;
-} guarded_device;
-
-typedef struct {
-    void *at;
-    size_t bytes;
-} guarded_region;
-
-enum { MAX_REGIONS = 16 };
-static guarded_region regions[MAX_REGIONS];
-static int n_region;
-
-static void guard(int closed)
-{
-    for (int i = 0; i < n_region; i++)
-        if (mprotect(regions[i].at, regions[i].bytes, closed ? PROT_NONE : PROT_READ | PROT_WRITE) != 0) abort();
-}
-
-static ttn_status guarded_create(ttn_device *d, size_t bytes, size_t most, ttn_memory **ret, ttn_error *err)
-{
-    (void)most;
-    ttn_device *cpu = ((guarded_device *)d)->cpu;
-    ttn_status status = cpu->ops->memory_create(cpu, bytes + 4096, bytes + 4096, ret, err);
-    if (status != TTN_OK) return status;
-    if (n_region == MAX_REGIONS) abort();
-    regions[n_region++] = (guarded_region){cpu->ops->memory_base(*ret), (bytes + 4096) / 4096 * 4096};
-    guard(1);
-    return TTN_OK;
-}
-
-static ttn_status guarded_grow(ttn_memory *m, size_t bytes, ttn_error *err)
-{
-    (void)m;
-    (void)bytes;
-    (void)err;
-    return TTN_OK; /* made as large as was asked for */
-}
-
-static void guarded_touch(ttn_memory *m, const ttn_stream *s)
-{
-    (void)m;
-    (void)s;
-}
-
-static const ttn_device_ops *cpu_ops_of(const ttn_stream *s)
-{
-    return ((guarded_device *)s->device)->cpu->ops;
-}
-
-static ttn_status guarded_put(const ttn_stream *s, void *to, const void *from, size_t bytes, ttn_error *err)
-{
-    guard(0);
-    ttn_status status = cpu_ops_of(s)->put(s, to, from, bytes, err);
-    guard(1);
-    return status;
-}
-
-static ttn_status guarded_get(const ttn_stream *s, void *to, const void *from, size_t bytes, ttn_error *err)
-{
-    guard(0);
-    ttn_status status = cpu_ops_of(s)->get(s, to, from, bytes, err);
-    guard(1);
-    return status;
-}
-
-static ttn_status guarded_fill(const ttn_stream *s, void *to, int byte, size_t bytes, ttn_error *err)
-{
-    guard(0);
-    ttn_status status = cpu_ops_of(s)->fill(s, to, byte, bytes, err);
-    guard(1);
-    return status;
-}
-
-static ttn_status guarded_find(const ttn_stream *s, ttn_dtype type, const void *x, int64_t n, int64_t *count,
-                               int64_t *first, ttn_error *err)
-{
-    guard(0);
-    ttn_status status = cpu_ops_of(s)->find_nonfinite(s, type, x, n, count, first, err);
-    guard(1);
-    return status;
-}
-
-/* The toy ops' kernels between an opened and a closed guard. */
-static ttn_status opened(ttn_kernel kernel, const ttn_call *c, ttn_error *err)
-{
-    guard(0);
-    ttn_status status = kernel(c, err);
-    guard(1);
-    return status;
-}
-static ttn_status square_forward(const ttn_call *c, ttn_error *err)
-{
-    return opened(toy_square.cpu.forward, c, err);
-}
-static ttn_status square_backward(const ttn_call *c, ttn_error *err)
-{
-    return opened(toy_square.cpu.backward, c, err);
-}
-static ttn_status sum_forward(const ttn_call *c, ttn_error *err)
-{
-    return opened(toy_sum.cpu.forward, c, err);
-}
-static ttn_status sum_backward(const ttn_call *c, ttn_error *err)
-{
-    return opened(toy_sum.cpu.backward, c, err);
-}
-
 static int run_guarded(void *arg)
 {
     (void)arg;
-    guarded_device d = {.cpu = NULL};
+    ttn_device *d = guarded_device();
     ttn_error err = {0};
-    if (ttn_device_cpu(&d.cpu, &err) != TTN_OK) return 1;
-    ttn_device_ops ops = *d.cpu->ops;
-    ops.memory_create = guarded_create;
-    ops.memory_grow = guarded_grow;
-    ops.memory_touch = guarded_touch;
-    ops.put = guarded_put;
-    ops.get = guarded_get;
-    ops.fill = guarded_fill;
-    ops.find_nonfinite = guarded_find;
-    d.device.ops = &ops;
-    ttn_op square = toy_square;
-    square.cpu = (ttn_kernels){square_forward, square_backward};
-    ttn_op sum = toy_sum;
-    sum.cpu = (ttn_kernels){sum_forward, sum_backward};
-
     ttn_graph *g = ttn_graph_create(capacity);
     int x = ttn_input(g, "x", ttn_rows(g, 1));
     int w = ttn_param(g, "w", ttn_vector(6), small, 0);
     ttn_block_begin(g);
-    int kept = ttn_apply_op(g, &square, "kept", NULL, (int[]){x});
-    int h = ttn_apply_op(g, &square, "h", NULL, (int[]){ttn_apply_op(g, &square, "again", NULL, (int[]){w})});
+    int kept = toy_square_of(g, "kept", x);
+    int h = toy_square_of(g, "h", toy_square_of(g, "again", w));
     ttn_block_end(g);
-    int loss = ttn_apply_op(g, &sum, "loss", NULL, (int[]){h});
+    int loss = toy_sum_of(g, "loss", h);
     ttn_plan_options o = {.loss = &loss, .n_loss = 1, .keep = &kept, .n_keep = 1, .debug = TTN_PLAN_POISON};
-    o.device = &d.device;
+    o.device = d;
     ttn_weights *weights;
     ttn_plan *p;
     const real data[3] = {1, 2, 3};
     const ttn_feed f = {.used = {.rows = 3}};
     real read = 0;
     real all[480];
-    if (ttn_weights_create(g, &d.device, &weights, &err) != TTN_OK) return 2;
+    if (!d) return 1;
+    guarded_graph(d, g);
+    if (ttn_weights_create(g, d, &weights, &err) != TTN_OK) return 2;
     if (ttn_weights_init(weights, 1, &err) != TTN_OK) return 3;
     if (ttn_plan_create(g, &o, &p, &err) != TTN_OK) return 4;
     if (ttn_plan_attach(p, weights, &err) != TTN_OK) return 5;
     if (ttn_plan_bind(p, "x", data, &err) != TTN_OK) return 6;
     ttn_plan_trap(p, 1);
+    const guarded_transfers before = guarded_count(d);
     if (ttn_plan_run(p, &f, NULL, &err) != TTN_OK) return 7;
-    if (ttn_plan_read(p, loss, &read, &err) != TTN_OK || !(read > 0)) return 8;
-    if (ttn_plan_read(p, kept, all, &err) != TTN_OK || all[2] != 16) return 9;
+    const guarded_transfers after = guarded_count(d);
+    if (after.gets != before.gets + 1) return 8;
+    if (after.puts != before.puts + 2) return 9; /* x, and all that is not an input */
+    if (ttn_plan_read(p, loss, &read, &err) != TTN_OK || !(read > 0)) return 10;
+    if (guarded_count(d).gets != after.gets) return 11;
+    if (ttn_plan_read(p, kept, all, &err) != TTN_OK || all[2] != 16) return 12;
     int n;
-    if (ttn_plan_stat(p, kept, &n)[0] != 4 + 9 + 16) return 10;
+    if (ttn_plan_stat(p, kept, &n)[0] != 4 + 9 + 16) return 13;
     ttn_plan_destroy(p);
     ttn_weights_destroy(weights);
     ttn_graph_destroy(g);
-    ttn_device_destroy(d.cpu);
+    ttn_device_destroy(d);
     return 0;
 }
 
-static void the_host_reads_no_value_of_the_device(void **state)
+static void the_host_reads_no_value_of_the_device_and_a_run_is_one_transfer_there_and_back(void **state)
 {
     (void)state;
     ttn_child c = run_in_child((ttn_child_limit){0}, run_guarded, NULL);
@@ -1088,7 +971,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(weights_that_do_not_fit_are_refused),
         cmocka_unit_test(a_failing_kernel_is_named_and_the_plan_runs_again),
         cmocka_unit_test(the_trap_names_the_first_tensor_that_is_not_finite),
-        cmocka_unit_test(the_host_reads_no_value_of_the_device),
+        cmocka_unit_test(the_host_reads_no_value_of_the_device_and_a_run_is_one_transfer_there_and_back),
         cmocka_unit_test(a_run_out_of_memory_is_a_status_and_can_be_repeated),
         cmocka_unit_test(a_shared_region_is_enough_for_two_plans),
     };
