@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "autograd/ops.h"
 #include "autograd/plan_impl.h"
 #include "core/memory.h"
