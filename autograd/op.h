@@ -114,7 +114,11 @@ typedef ttn_kernel_function *ttn_kernel;
 
 typedef struct {
     ttn_kernel forward, backward;
+    size_t (*work)(const ttn_sig *s, ttn_pass pass); /* bytes of scratch; NULL: what shape() asked for */
 } ttn_kernels;
+
+/* Bytes at c->work when these kernels run, the threads' own parts included. kernels may be NULL: what shape() asked for. */
+size_t ttn_work_bytes(const ttn_kernels *kernels, const ttn_sig *s, ttn_pass pass, int n_thread);
 
 /* A small instance that the test driver runs for every op, build and backend. Axes other than TTN_FIXED: dim[0] is left 0
  * and filled with the capacity. */

@@ -26,6 +26,12 @@ const ttn_kernels *ttn_op_kernels(const ttn_op *op, ttn_kernel_kind kind)
     return NULL;
 }
 
+size_t ttn_work_bytes(const ttn_kernels *kernels, const ttn_sig *s, ttn_pass pass, int n_thread)
+{
+    if (kernels && kernels->work) return kernels->work(s, pass);
+    return ttn_work_align(s->work[pass]) + (size_t)n_thread * ttn_work_align(s->work_thread[pass]);
+}
+
 ttn_reads ttn_op_reads(const ttn_op *op, uint32_t wanted)
 {
     ttn_reads all = {0};

@@ -5,8 +5,12 @@
 #define TTN_OP_CUDA(name)                          \
     ttn_kernel_function ttn_cuda_##name##_forward; \
     ttn_kernel_function ttn_cuda_##name##_backward;
+#define TTN_OP_CUDA_WORK(name) \
+    TTN_OP_CUDA(name)          \
+    size_t ttn_cuda_##name##_work(const ttn_sig *s, ttn_pass pass);
 #include "autograd/ops_cuda.def"
 #undef TTN_OP_CUDA
+#undef TTN_OP_CUDA_WORK
 
 typedef struct {
     const char *op;
@@ -14,10 +18,12 @@ typedef struct {
 } entry;
 
 static const entry table[] = {
-#define TTN_OP_CUDA(name) {#name, {ttn_cuda_##name##_forward, ttn_cuda_##name##_backward}},
+#define TTN_OP_CUDA(name)      {#name, {ttn_cuda_##name##_forward, ttn_cuda_##name##_backward, NULL}},
+#define TTN_OP_CUDA_WORK(name) {#name, {ttn_cuda_##name##_forward, ttn_cuda_##name##_backward, ttn_cuda_##name##_work}},
 #include "autograd/ops_cuda.def"
 #undef TTN_OP_CUDA
-    {NULL, {NULL, NULL}},
+#undef TTN_OP_CUDA_WORK
+    {NULL, {NULL, NULL, NULL}},
 };
 
 const ttn_kernels *ttn_cuda_kernels(const char *op)

@@ -228,10 +228,11 @@ static int place_of_gradient(scheduler *w, int v, int at)
     return touch(w, &w->s->gradient_buffer[v], BUFFER_GRADIENT, v, 0, ttn_desc_bytes(&x->desc), at);
 }
 
-static size_t work_bytes(const scheduler *w, const ttn_sig *sig, ttn_pass pass)
+static size_t work_bytes(const scheduler *w, const ttn_node *n, ttn_pass pass)
 {
-    size_t n_thread = (size_t)w->want->options.n_thread;
-    return ttn_work_align(sig->work[pass]) + n_thread * ttn_work_align(sig->work_thread[pass]);
+    const ttn_plan_options *o = &w->want->options;
+    const ttn_kernel_kind kind = o->device ? o->device->ops->kernels : TTN_KERNELS_CPU;
+    return ttn_work_bytes(ttn_op_kernels(n->op, kind), &n->sig, pass, o->n_thread);
 }
 
 static step *new_step(scheduler *w, ttn_step_kind kind, int k)
@@ -245,7 +246,7 @@ static step *new_step(scheduler *w, ttn_step_kind kind, int k)
         st->out[j] = st->dout[j] = PLACE_NONE;
     for (int j = 0; j < TTN_MAX_AUX; j++)
         st->aux[j] = PLACE_NONE;
-    size_t work = work_bytes(w, &w->g->node[k].sig, kind == TTN_STEP_BACKWARD ? TTN_BACKWARD : TTN_FORWARD);
+    size_t work = work_bytes(w, &w->g->node[k], kind == TTN_STEP_BACKWARD ? TTN_BACKWARD : TTN_FORWARD);
     if (work > 0) touch(w, &st->work, BUFFER_WORK, k, 0, work, s->n_step);
     s->n_step++;
     return st;
