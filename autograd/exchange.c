@@ -15,12 +15,6 @@ static size_t append(exchange *x, int64_t n, size_t size)
     return first;
 }
 
-/* A run without sequences is one of all its rows. */
-static int64_t most_seqs(const ttn_plan *p)
-{
-    return p->want.g->cap.seqs > 0 ? p->want.g->cap.seqs : 1;
-}
-
 static int kernels_look_at_the_feed(const ttn_plan *p)
 {
     return p->device->ops->kernels != TTN_KERNELS_CPU;
@@ -35,10 +29,8 @@ ttn_status ttn_exchange_create(ttn_plan *p, ttn_error *err)
     x->fault = append(x, 1, sizeof(uint64_t));
     x->seed = append(x, p->want.options.n_loss, sizeof(real));
     if (kernels_look_at_the_feed(p)) {
-        x->span = append(x, most_seqs(p), sizeof(ttn_span));
-        x->start = append(x, most_seqs(p), sizeof(int64_t));
-        x->sample = append(x, most_seqs(p), sizeof(uint64_t));
-        x->seq_of_row = append(x, p->want.g->cap.rows, sizeof(int64_t));
+        x->layout = ttn_feed_lay_out(p->want.g->cap);
+        x->feed = append(x, 1, x->layout.bytes);
     }
     x->host = ttn_alloc(x->bytes);
     if (!x->host)
@@ -72,27 +64,6 @@ void *ttn_exchange_stat(const ttn_plan *p, int first)
 
 /* ---- there ---- */
 
-static void write_feed(const ttn_plan *p, const ttn_feed *f)
-{
-    const exchange *x = &p->exchange;
-    ttn_span *span = (void *)(x->host + x->span);
-    int64_t *start = (void *)(x->host + x->start);
-    uint64_t *sample = (void *)(x->host + x->sample);
-    int64_t *seq_of_row = (void *)(x->host + x->seq_of_row);
-    span[0] = (ttn_span){.first = 0, .n = f->used.rows};
-    start[0] = 0;
-    sample[0] = 0;
-    for (int64_t t = 0; t < p->want.g->cap.rows; t++)
-        seq_of_row[t] = f->used.seqs == 0 && t < f->used.rows ? 0 : -1;
-    for (int64_t s = 0; s < f->used.seqs; s++) {
-        span[s] = f->span[s];
-        start[s] = f->start ? f->start[s] : 0;
-        sample[s] = f->sample ? f->sample[s] : (uint64_t)s;
-        for (int64_t t = span[s].first; t < span[s].first + span[s].n; t++)
-            seq_of_row[t] = s;
-    }
-}
-
 ttn_status ttn_exchange_send(const ttn_plan *p, const ttn_stream *on, const ttn_feed *f, const double *loss_weight,
                              ttn_error *err)
 {
@@ -102,7 +73,7 @@ ttn_status ttn_exchange_send(const ttn_plan *p, const ttn_stream *on, const ttn_
     real *seed = (void *)(x->host + x->seed);
     for (int i = 0; i < p->want.options.n_loss; i++)
         seed[i] = loss_weight ? (real)loss_weight[i] : 1;
-    if (kernels_look_at_the_feed(p)) write_feed(p, f);
+    if (kernels_look_at_the_feed(p)) ttn_feed_write(&x->layout, f, x->host + x->feed);
     return p->device->ops->put(on, on_device(p, x->fault), x->host + x->fault, x->bytes - x->fault, err);
 }
 
@@ -110,13 +81,9 @@ ttn_on_device ttn_exchange_for_step(const ttn_plan *p, int at)
 {
     if (!kernels_look_at_the_feed(p)) return (ttn_on_device){.span = NULL};
     const exchange *x = &p->exchange;
-    return (ttn_on_device){
-        .span = (void *)on_device(p, x->span),
-        .start = (void *)on_device(p, x->start),
-        .sample = (void *)on_device(p, x->sample),
-        .seq_of_row = (void *)on_device(p, x->seq_of_row),
-        .fault = {.first = (void *)on_device(p, x->fault), .step = ttn_fault_of_step(at)},
-    };
+    ttn_on_device there = ttn_feed_at(&x->layout, on_device(p, x->feed));
+    there.fault = (ttn_fault_sink){.first = (void *)on_device(p, x->fault), .step = ttn_fault_of_step(at)};
+    return there;
 }
 
 ttn_status ttn_exchange_seed(const ttn_plan *p, const ttn_stream *on, int loss, void *to, ttn_error *err)

@@ -11,6 +11,7 @@
 #define TTN_PLAN_IMPL_H
 
 #include "autograd/graph_impl.h"
+#include "autograd/on_device.h"
 #include "autograd/plan.h"
 #include "core/device.h"
 
@@ -97,10 +98,11 @@ typedef struct {
 typedef struct {
     ttn_memory *memory;
     char *host;
-    size_t loss;                            /* (n_loss) reals */
-    size_t fault;                           /* one uint64_t */
-    size_t seed;                            /* (n_loss) reals */
-    size_t span, start, sample, seq_of_row; /* ttn_on_device; for CPU kernels they are not there */
+    size_t loss;  /* (n_loss) reals */
+    size_t fault; /* one uint64_t */
+    size_t seed;  /* (n_loss) reals */
+    size_t feed;  /* of this layout; for CPU kernels it is not there */
+    ttn_feed_layout layout;
     size_t bytes;
 } exchange;
 
