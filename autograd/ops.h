@@ -7,7 +7,7 @@
 
 TTN_API_BEGIN
 
-/* What stands between the two linear layers of a feed-forward block. */
+/* The nonlinear functions that stand between the two linear layers of a feed-forward block. */
 typedef enum { TTN_ACT_GELU_ERF, TTN_ACT_GELU_TANH, TTN_ACT_RELU, TTN_ACT_SILU } ttn_activation;
 
 /* a + b, the same shape. */
@@ -47,10 +47,8 @@ int ttn_embedding(ttn_graph *g, const char *name, int tokens, int table, const t
  * layer (N, F) out and makes it again by tiles, with the same bits. */
 int ttn_ffn(ttn_graph *g, const char *name, int x, int w1, int b1, int w2, int b2, int w3, int b3, ttn_activation act);
 
-typedef enum { TTN_GELU_ERF, TTN_GELU_TANH } ttn_gelu_form;
-
-/* x Phi(x): exact, or the tanh fit that some published models use. */
-int ttn_gelu(ttn_graph *g, const char *name, int x, ttn_gelu_form form);
+/* x Phi(x): exact (TTN_ACT_GELU_ERF), or the tanh fit that some published models use (TTN_ACT_GELU_TANH). */
+int ttn_gelu(ttn_graph *g, const char *name, int x, ttn_activation form);
 
 /* Over the last axis of x (N, C); gain (C), bias (C) or TTN_NONE. */
 int ttn_layernorm(ttn_graph *g, const char *name, int x, int gain, int bias, double eps);

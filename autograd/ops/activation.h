@@ -78,4 +78,10 @@ TTN_ALWAYS_INLINE real ttn_act_grad(ttn_activation act, real x)
     return ttn_silu_grad(x);
 }
 
+/* act'(x) dy. relu selects, so that it is exact for an infinite dy, too. */
+TTN_ALWAYS_INLINE real ttn_act_chain(ttn_activation act, real x, real dy)
+{
+    return act == TTN_ACT_RELU ? ttn_relu_grad(x, dy) : ttn_act_grad(act, x) * dy;
+}
+
 #endif

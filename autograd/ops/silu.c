@@ -1,53 +1,28 @@
 /* silu:  y = x s(x), s(x) = 1 / (1 + e^-x), elementwise (autograd/ops/activation.h).   dx = (s + x s (1 - s)) dy */
-#include "autograd/kernel.h"
-#include "autograd/ops.h"
-#include "autograd/ops/activation.h"
+#include "autograd/activate.h"
 
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
-    ttn_status status = ttn_want_real(s, 0, "silu", "x", err);
-    if (status != TTN_OK) return status;
-    s->n_out = 1;
-    s->out[0] = s->in[0];
-    return TTN_OK;
+    return ttn_activate_shape(s, "silu", err);
 }
 
-/* Arithmetic operations of the formulas, the exponential's polynomial included. */
 static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
 {
     (void)aux_kept;
-    const double n = (double)ttn_desc_numel(&s->out[0]);
-    const double flops = (pass == TTN_FORWARD ? 20 : 28) * n;
-    const double values = pass == TTN_FORWARD ? 2 : 3;
-    return (ttn_cost){.done = flops, .useful = flops, .bytes = values * n * (double)sizeof(real)};
+    return ttn_activate_cost(s, pass, pass == TTN_FORWARD ? 20 : 28);
 }
 
 static ttn_status forward(const ttn_call *c, ttn_error *err)
 {
     (void)err;
-    const int64_t n = ttn_used_numel(c->feed, &c->sig->out[0]);
-    const real *x = c->in[0];
-    real *y = c->out[0]; /* may be x */
-#pragma omp parallel for simd num_threads(c->on->n_thread)
-    for (int64_t i = 0; i < n; i++)
-        y[i] = ttn_silu_value(x[i]);
-    ttn_zero_rest(c, &c->sig->out[0], y);
+    ttn_activate_forward(c, TTN_ACT_SILU);
     return TTN_OK;
 }
 
 static ttn_status backward(const ttn_call *c, ttn_error *err)
 {
     (void)err;
-    if (!c->din[0]) return TTN_OK;
-    const int64_t n = ttn_used_numel(c->feed, &c->sig->out[0]);
-    const real *x = c->in[0];
-    const real *dy = c->dout[0];
-    real *dx = c->din[0]; /* may be dy */
-    const real acc = c->acc[0];
-#pragma omp parallel for simd num_threads(c->on->n_thread)
-    for (int64_t i = 0; i < n; i++)
-        dx[i] = ttn_accumulate(acc, dx[i], ttn_silu_grad(x[i]) * dy[i]);
-    if (acc == 0) ttn_zero_rest(c, &c->sig->in[0], dx);
+    if (c->din[0]) ttn_activate_backward(c, TTN_ACT_SILU, c->in[0]);
     return TTN_OK;
 }
 

@@ -49,7 +49,7 @@ int main(void)
     int w1 = ttn_param(g, "up.weight", ttn_matrix(HIDDEN, WIDTH), (ttn_init){TTN_INIT_NORMAL, 0.3}, 0);
     int b1 = ttn_param(g, "up.bias", ttn_vector(HIDDEN), (ttn_init){TTN_INIT_CONSTANT, 0}, TTN_NO_DECAY);
     int w2 = ttn_param(g, "down.weight", ttn_matrix(WIDTH, HIDDEN), (ttn_init){TTN_INIT_NORMAL, 0.3}, 0);
-    int h = ttn_gelu(g, "gelu", ttn_linear(g, "up", in, w1, b1), TTN_GELU_ERF);
+    int h = ttn_gelu(g, "gelu", ttn_linear(g, "up", in, w1, b1), TTN_ACT_GELU_ERF);
     int loss = ttn_mse(g, "loss", ttn_linear(g, "down", h, w2, TTN_NONE), wanted);
 
     /* Plan: a list of steps over one block of memory. Mistakes of the recording are reported here, once. */

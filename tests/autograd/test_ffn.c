@@ -87,9 +87,9 @@ static int activation(ttn_graph *g, ttn_activation act, int x)
 {
     switch (act) {
     case TTN_ACT_GELU_ERF:
-        return ttn_gelu(g, "act", x, TTN_GELU_ERF);
+        return ttn_gelu(g, "act", x, TTN_ACT_GELU_ERF);
     case TTN_ACT_GELU_TANH:
-        return ttn_gelu(g, "act", x, TTN_GELU_TANH);
+        return ttn_gelu(g, "act", x, TTN_ACT_GELU_TANH);
     case TTN_ACT_RELU:
         return ttn_relu(g, "act", x);
     case TTN_ACT_SILU:

@@ -56,7 +56,7 @@ static int random_node(random_graph *t, ttn_rng *r, const int *value, int n, con
     case 8:
         return ttn_layernorm(g, NULL, x, gain[pick(r, PARAMS)], pick(r, 2) ? gain[pick(r, PARAMS)] : TTN_NONE, 1e-3);
     default:
-        if (pick(r, 4) > 0) return ttn_gelu(g, NULL, x, TTN_GELU_ERF);
+        if (pick(r, 4) > 0) return ttn_gelu(g, NULL, x, TTN_ACT_GELU_ERF);
         t->detached = 1;
         return ttn_add(g, NULL, ttn_detach(g, x), y);
     }

@@ -141,7 +141,7 @@ static void gelu_reference(const computed *c, double *out)
     const double *x = part(c, "in 0", &n);
     for (int64_t e = 0; e < n; e++) {
         const double u = sqrt(2 / acos(-1)) * (x[e] + 0.044715 * x[e] * x[e] * x[e]);
-        const double phi = *(const ttn_gelu_form *)c->k->attr == TTN_GELU_ERF ? erf(x[e] / sqrt(2)) : tanh(u);
+        const double phi = *(const ttn_activation *)c->k->attr == TTN_ACT_GELU_ERF ? erf(x[e] / sqrt(2)) : tanh(u);
         out[e] = x[e] / 2 * (1 + phi);
     }
 }
@@ -293,7 +293,7 @@ static void linear_costs_two_flops_a_product_and_twice_that_backward(void **stat
 static void gelu_and_its_gradient_are_finite_up_to_the_largest_numbers(void **state)
 {
     (void)state;
-    static const ttn_gelu_form forms[] = {TTN_GELU_ERF, TTN_GELU_TANH};
+    static const ttn_activation forms[] = {TTN_ACT_GELU_ERF, TTN_ACT_GELU_TANH};
     const real most = sizeof(real) == 4 ? (real)FLT_MAX : (real)DBL_MAX;
     const real x[] = {most, -most, (real)1e13, (real)-1e13, 60, -60, 11, -11, 0};
     enum { N = sizeof x / sizeof *x };

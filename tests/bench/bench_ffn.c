@@ -117,7 +117,7 @@ int main(int argc, char **argv)
     const ttn_desc b1 = ttn_desc_of(TTN_REAL, TTN_FIXED, 1, F, 0, 0);
     const ttn_desc b2 = ttn_desc_of(TTN_REAL, TTN_FIXED, 1, C, 0, 0);
     const ttn_desc none = {.ndim = -1};
-    const ttn_gelu_form form = TTN_GELU_ERF;
+    const ttn_activation form = TTN_ACT_GELU_ERF;
 
     composed m = {.up = prepare("linear", NULL, (const ttn_desc[]){x, up, b1}, 7, ROWS, MOST_THREADS),
                   .act = prepare("gelu", &form, (const ttn_desc[]){h}, 1, ROWS, MOST_THREADS),

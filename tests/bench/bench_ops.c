@@ -53,8 +53,8 @@ int main(int argc, char **argv)
     const ttn_desc x = ttn_desc_of(TTN_REAL, TTN_ROWS, 2, ROWS, WIDTH, 0);
     const ttn_desc vector = ttn_desc_of(TTN_REAL, TTN_FIXED, 1, WIDTH, 0, 0);
     const ttn_desc matrix = ttn_desc_of(TTN_REAL, TTN_FIXED, 2, WIDTH, WIDTH, 0);
-    const double eps = 1e-5;                                     /* layernorm's attributes */
-    const ttn_gelu_form forms[] = {TTN_GELU_ERF, TTN_GELU_TANH}; /* gelu's */
+    const double eps = 1e-5;                                              /* layernorm's attributes */
+    const ttn_activation forms[] = {TTN_ACT_GELU_ERF, TTN_ACT_GELU_TANH}; /* gelu's */
 
     job *add = prepare("add", NULL, (const ttn_desc[]){x, x}, 3, ROWS, MOST_THREADS);
     job *norm = prepare("layernorm", &eps, (const ttn_desc[]){x, vector, vector}, 7, ROWS, MOST_THREADS);

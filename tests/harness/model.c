@@ -27,7 +27,7 @@ static int feed_forward(const model_config *c, ttn_graph *g, int x, int tied)
     int b1 = ttn_param(g, "up.bias", ttn_vector(c->hidden), small, TTN_NO_DECAY);
     int w2 = ttn_param(g, "down.weight", ttn_matrix(c->width, c->hidden), small, 0);
     int h = ttn_linear(g, "up", x, w1, b1);
-    h = ttn_gelu(g, "gelu", h, TTN_GELU_ERF);
+    h = ttn_gelu(g, "gelu", h, TTN_ACT_GELU_ERF);
     return ttn_linear(g, "down", h, w2, TTN_NONE);
 }
 
