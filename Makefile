@@ -42,21 +42,31 @@ ARCH_FLAG := -march=$(ARCH)
 # What must run before the processor has been checked is compiled for any of its family.
 BASE_ARCH_FLAG := $(if $(filter x86_64,$(shell uname -m)),-march=x86-64,-march=armv8-a)
 
-TTN_CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \
+# HDF5 lies in a folder of its own, since a machine may have serial and parallel ones: where pkg-config, or else Debian,
+# says. -isystem: its headers are not ours to warn about.
+HDF5_CFLAGS := $(patsubst -I%,-isystem %,$(or $(shell pkg-config --cflags hdf5 2>/dev/null),-I/usr/include/hdf5/serial))
+HDF5_LIBS   := $(or $(shell pkg-config --libs hdf5 2>/dev/null),-lhdf5_serial)
+INCLUDES    := -I. $(HDF5_CFLAGS)
+
+TTN_CFLAGS := -std=c11 -D_GNU_SOURCE $(INCLUDES) -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \
               $(if $(filter f64,$(REAL)),-DTTN_REAL64)
-LIBS       := -lopenblas -lm
+LIBS       := -lopenblas -ljansson $(HDF5_LIBS) -lm
 LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 
 # ---- sources ----
 
 # Without CUDA, core/device_nocuda.c and autograd/registry_nocuda.c supply the same symbols and say so.
-SOURCES  := $(filter-out core/device_cuda.c autograd/registry_cuda.c,$(wildcard core/*.c autograd/*.c autograd/ops/*.c))
+SOURCES  := $(filter-out core/device_cuda.c autograd/registry_cuda.c,$(wildcard core/*.c autograd/*.c autograd/ops/*.c \
+                         train/*.c train/files/*.c))
 PROGRAM  := $(wildcard train/cli/*.c)
 # Run before, or to find out, what the processor can do.
 BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c
 
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
-TESTS    := $(wildcard tests/*/test_*.c)
+# These do not depend on `real`: they are built and run once, with the f32 ones. (A name without a test is an error.)
+ONCE     := train/test_json
+TESTS_ONCE := $(ONCE:%=tests/%.c)
+TESTS    := $(filter-out $(TESTS_ONCE),$(wildcard tests/*/test_*.c))
 SCRIPTS  := $(wildcard tests/*/test_*.sh)
 BENCHES  := $(wildcard tests/bench/bench_*.c)
 FUZZERS  := $(wildcard tests/fuzz/fuzz_*.c)
@@ -65,7 +75,7 @@ OBJ            := $(BUILD)/obj
 OBJECTS        := $(SOURCES:%.c=$(OBJ)/%.o)
 PROGRAM_OBJECTS := $(PROGRAM:%.c=$(OBJ)/%.o)
 HARNESS_OBJECTS := $(HARNESS:%.c=$(OBJ)/%.o) $(OBJ)/train/cli/reexec.o
-TEST_PROGRAMS  := $(TESTS:tests/%.c=$(BUILD)/tests/%)
+TEST_PROGRAMS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TESTS) $(if $(filter f32,$(REAL)),$(TESTS_ONCE)))
 BENCH_PROGRAMS := $(BENCHES:tests/bench/bench_%.c=$(BUILD)/bench/%)
 FUZZ_PROGRAMS  := $(FUZZERS:tests/fuzz/fuzz_%.c=$(BUILD)/fuzz/%)
 RUN            := build/tests/run
@@ -140,6 +150,7 @@ test: setup
 	@$(MAKE) -s --no-print-directory $(RUN)
 	@BUILD=$(BUILD) CC=$(CC) SAN=$(SAN) $(RUN) --jobs $(JOBS) --filter '$(T)' \
 	    $(foreach real,$(TEST_REALS),--label $(real) $(TESTS:tests/%.c=$(call build_of,$(real))/tests/%)) \
+	    --label once $(TESTS_ONCE:tests/%.c=$(call build_of,f32)/tests/%) \
 	    $(if $(SAN),,--label house $(SCRIPTS))
 
 test-long:
@@ -204,7 +215,7 @@ $(BUILD)/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(BUILD)/libtitin.a
 
 # ---- format, lint ----
 
-C_FILES = $(wildcard core/*.[ch] autograd/*.[ch] autograd/ops/*.[ch] train/*/*.[ch] tests/*/*.[ch])
+C_FILES = $(wildcard core/*.[ch] autograd/*.[ch] autograd/ops/*.[ch] train/*.[ch] train/*/*.[ch] tests/*/*.[ch])
 format:
 	clang-format -i $(C_FILES)
 
