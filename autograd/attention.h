@@ -18,20 +18,6 @@
 extern "C" {
 #endif
 
-/* ---- from the configuration to attributes ---- */
-
-/* Values of the configuration by name ("exact.scale"), already checked against their rows; `layer` counts from 0 and
- * chooses where a value is a list with one element a layer. A name without a row, or of another type, is our mistake:
- * TTN_EINTERNAL with the name. Texts are borrowed until the configuration is destroyed. Whoever has a configuration
- * implements this; `self` is the first argument of every function. */
-typedef struct {
-    const void *self;
-    ttn_status (*get_bool)(const void *self, const char *name, int layer, int *ret, ttn_error *err);
-    ttn_status (*get_integer)(const void *self, const char *name, int layer, int64_t *ret, ttn_error *err);
-    ttn_status (*get_real)(const void *self, const char *name, int layer, double *ret, ttn_error *err);
-    ttn_status (*get_text)(const void *self, const char *name, int layer, const char **ret, ttn_error *err);
-} ttn_option_reader;
-
 /* ---- recording ---- */
 
 /* What attention works on. q, k and v are projected already (and rotated, where a model does that): projections and

@@ -1,20 +1,25 @@
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/number.h"
 #include "core/options.h"
+#include "core/text.h"
 
 static const struct {
     const char *one, *many;
+    const char *expected; /* in messages, before a range */
     int has_range;
 } types[] = {
-    [TTN_OPTION_BOOL] = {"yes or no", "yes or no", 0},
-    [TTN_OPTION_INTEGER] = {"integer", "integers", 1},
-    [TTN_OPTION_REAL] = {"number", "numbers", 1},
-    [TTN_OPTION_TEXT] = {"text", "texts", 0},
-    [TTN_OPTION_PATH] = {"path", "paths", 0},
-    [TTN_OPTION_CHOICE] = {"choice", "choices", 0},
-    [TTN_OPTION_SIZE] = {"size in bytes", "sizes in bytes", 1},
-    [TTN_OPTION_DURATION] = {"duration", "durations", 1},
-    [TTN_OPTION_PATTERN] = {"pattern", "patterns", 0},
+    [TTN_OPTION_BOOL] = {"yes or no", "yes or no", "yes or no", 0},
+    [TTN_OPTION_INTEGER] = {"integer", "integers", "an integer", 1},
+    [TTN_OPTION_REAL] = {"number", "numbers", "a number", 1},
+    [TTN_OPTION_TEXT] = {"text", "texts", "a text", 0},
+    [TTN_OPTION_PATH] = {"path", "paths", "a path", 0},
+    [TTN_OPTION_CHOICE] = {"choice", "choices", "one of ", 0},
+    [TTN_OPTION_SIZE] = {"size in bytes", "sizes in bytes", "a size in bytes (64k, 2GiB)", 1},
+    [TTN_OPTION_DURATION] = {"duration", "durations", "a duration (90s, 1.5h)", 1},
+    [TTN_OPTION_PATTERN] = {"pattern", "patterns", "a pattern (layer.*.attn.*)", 0},
 };
 
 enum { N_TYPE = sizeof types / sizeof *types };
@@ -42,6 +47,172 @@ const ttn_option *ttn_option_find(const ttn_option *row, int n, const char *name
     return NULL;
 }
 
+static int is_choice(const ttn_option *o, const char *text)
+{
+    for (const char *const *c = o->choices; *c; c++)
+        if (strcmp(*c, text) == 0) return 1;
+    return 0;
+}
+
+static int has_range(const ttn_option *o)
+{
+    return o->least != 0 || o->most != 0;
+}
+
+static ttn_number_unit unit_of(const ttn_option *o)
+{
+    if (o->type == TTN_OPTION_SIZE) return TTN_UNIT_BYTES;
+    return o->type == TTN_OPTION_DURATION ? TTN_UNIT_SECONDS : TTN_UNIT_COUNT;
+}
+
+static int is_whole(const ttn_option *o)
+{
+    return o->type == TTN_OPTION_INTEGER || o->type == TTN_OPTION_SIZE;
+}
+
+/* ---- what is expected ---- */
+
+static void append(char *text, const char *format, ...) TTN_PRINTF(2, 3);
+static void append(char *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    ttn_text_append(text, TTN_OPTION_EXPECTED, format, args);
+    va_end(args);
+}
+
+/* A bound of the row, as a value of the row is written. */
+static const char *bound(const ttn_option *o, double value, char *room)
+{
+    const double past = 9223372036854775808.0; /* 2^63 */
+    if (is_whole(o) && fabs(value) < past) return ttn_number_integer_text((int64_t)value, unit_of(o), room);
+    return ttn_number_real_text(value, o->type == TTN_OPTION_DURATION ? TTN_UNIT_SECONDS : TTN_UNIT_COUNT, room);
+}
+
+char *ttn_option_expected(const ttn_option *o, char *text)
+{
+    text[0] = 0;
+    append(text, "%s", types[o->type].expected);
+    if (o->type == TTN_OPTION_CHOICE)
+        for (int i = 0; o->choices[i]; i++)
+            append(text, "%s%s", i ? ", " : "", o->choices[i]);
+    if (!has_range(o)) return text;
+    char least[TTN_NUMBER_TEXT], most[TTN_NUMBER_TEXT];
+    if (isfinite(o->least) && isfinite(o->most))
+        append(text, " from %s to %s", bound(o, o->least, least), bound(o, o->most, most));
+    else if (isfinite(o->least))
+        append(text, " of at least %s", bound(o, o->least, least));
+    else if (isfinite(o->most))
+        append(text, " of at most %s", bound(o, o->most, most));
+    return text;
+}
+
+/* ---- values ---- */
+
+static ttn_status unexpected(const ttn_option *o, const char *text, ttn_error *err)
+{
+    char expected[TTN_OPTION_EXPECTED];
+    return TTN_FAIL(err, TTN_EINVAL, "'%.200s' is not %s", text, ttn_option_expected(o, expected));
+}
+
+static int is_word(const char *text, const char *word)
+{
+    const size_t n = strlen(word);
+    if (strlen(text) != n) return 0;
+    int small = 1, capital = 1, first = 1; /* yes, YES, Yes */
+    for (size_t i = 0; i < n; i++) {
+        const char upper = (char)(word[i] - 'a' + 'A');
+        small &= text[i] == word[i];
+        capital &= text[i] == upper;
+        first &= text[i] == (i ? word[i] : upper);
+    }
+    return small || capital || first;
+}
+
+static ttn_status read_bool(const ttn_option *o, const char *text, ttn_scalar *ret, ttn_error *err)
+{
+    static const char *const words[2][3] = {{"no", "off", "false"}, {"yes", "on", "true"}};
+    for (int value = 0; value < 2; value++)
+        for (int i = 0; i < 3; i++)
+            if (is_word(text, words[value][i])) {
+                ret->integer = value;
+                return TTN_OK;
+            }
+    return unexpected(o, text, err);
+}
+
+static ttn_status check_range(const ttn_option *o, const char *text, double value, ttn_error *err)
+{
+    if (!has_range(o) || (value >= o->least && value <= o->most)) return TTN_OK;
+    char expected[TTN_OPTION_EXPECTED];
+    return TTN_FAIL(err, TTN_EINVAL, "'%s' is out of range: expected is %s", text, ttn_option_expected(o, expected));
+}
+
+/* Every '[' of a shell pattern is closed; else it matches nothing but itself, which nobody means. */
+static int is_closed(const char *pattern)
+{
+    for (const char *c = pattern; *c; c++) {
+        if (*c == '\\' && c[1]) {
+            c++;
+        } else if (*c == '[') {
+            c++;
+            if (*c == '!') c++;
+            if (*c == ']') c++;
+            c = strchr(c, ']');
+            if (!c) return 0;
+        }
+    }
+    return 1;
+}
+
+static ttn_status read_text(const ttn_option *o, const char *text, ttn_scalar *ret, ttn_error *err)
+{
+    ret->text = text;
+    if (o->type == TTN_OPTION_TEXT) return TTN_OK;
+    if (o->type == TTN_OPTION_CHOICE) return is_choice(o, text) ? TTN_OK : unexpected(o, text, err);
+    if (!*text) return unexpected(o, text, err);
+    for (const char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7F)
+            return TTN_FAIL(err, TTN_EINVAL, "'%.200s' is not %s: it has a control character", text,
+                            types[o->type].expected);
+    if (o->type == TTN_OPTION_PATTERN && !is_closed(text))
+        return TTN_FAIL(err, TTN_EINVAL, "'%.200s' is not a pattern: its '[' is not closed", text);
+    return TTN_OK;
+}
+
+ttn_status ttn_option_read(const ttn_option *o, const char *text, ttn_scalar *ret, ttn_error *err)
+{
+    if (o->type == TTN_OPTION_BOOL) return read_bool(o, text, ret, err);
+    if (!types[o->type].has_range) return read_text(o, text, ret, err);
+    ttn_status status = is_whole(o) ? ttn_number_integer(text, unit_of(o), &ret->integer, err)
+                                    : ttn_number_real(text, unit_of(o), &ret->real, err);
+    if (status != TTN_OK) return status;
+    return check_range(o, text, is_whole(o) ? (double)ret->integer : ret->real, err);
+}
+
+const char *ttn_option_write(const ttn_option *o, ttn_scalar value, char *room)
+{
+    if (o->type == TTN_OPTION_BOOL) return value.integer ? "yes" : "no";
+    if (!types[o->type].has_range) return value.text;
+    return is_whole(o) ? ttn_number_integer_text(value.integer, unit_of(o), room)
+                       : ttn_number_real_text(value.real, unit_of(o), room);
+}
+
+/* ---- the default of a list ---- */
+
+const char *ttn_option_next(const char **rest, char *room, size_t n_room)
+{
+    static const char between[] = ", ";
+    if (!*rest || !**rest) return NULL;
+    const char *end = strstr(*rest, between);
+    size_t n = end ? (size_t)(end - *rest) : strlen(*rest);
+    if (n >= n_room) return NULL;
+    memcpy(room, *rest, n);
+    room[n] = 0;
+    *rest = end ? end + sizeof between - 1 : NULL;
+    return room;
+}
+
 /* ---- a table is well-formed ---- */
 
 static int is_key_byte(char c)
@@ -59,13 +230,6 @@ static int is_key(const char *name)
     return 1;
 }
 
-static int is_choice(const ttn_option *o, const char *text)
-{
-    for (const char *const *c = o->choices; *c; c++)
-        if (strcmp(*c, text) == 0) return 1;
-    return 0;
-}
-
 static ttn_status check_words(const ttn_option *o, ttn_error *err)
 {
     if (!o->name || !is_key(o->name))
@@ -80,16 +244,31 @@ static ttn_status check_words(const ttn_option *o, ttn_error *err)
 
 static ttn_status check_values(const ttn_option *o, ttn_error *err)
 {
-    int has_range = o->least != 0 || o->most != 0;
-    if (has_range && !types[o->type].has_range)
+    if (has_range(o) && !types[o->type].has_range)
         return TTN_FAIL(err, TTN_EINVAL, "option %s: a %s has no range", o->name, types[o->type].one);
     if (!(o->least <= o->most))
         return TTN_FAIL(err, TTN_EINVAL, "option %s: nothing lies between %g and %g", o->name, o->least, o->most);
     int wants_choices = o->type == TTN_OPTION_CHOICE;
     if (wants_choices != (o->choices != NULL) || (wants_choices && !o->choices[0]))
         return TTN_FAIL(err, TTN_EINVAL, "option %s: choices belong to a choice, and a choice has some", o->name);
-    if (wants_choices && !o->is_list && o->fallback && !is_choice(o, o->fallback))
-        return TTN_FAIL(err, TTN_EINVAL, "option %s: its default '%s' is not one of its choices", o->name, o->fallback);
+    return TTN_OK;
+}
+
+static ttn_status check_default(const ttn_option *o, ttn_error *err)
+{
+    if (!o->fallback) return TTN_OK;
+    ttn_scalar value;
+    ttn_error why = {0};
+    if (!o->is_list) {
+        if (ttn_option_read(o, o->fallback, &value, &why) == TTN_OK) return TTN_OK;
+        return TTN_FAIL(err, TTN_EINVAL, "option %s: its default: %s", o->name, why.text);
+    }
+    char element[TTN_OPTION_EXPECTED];
+    const char *rest = o->fallback;
+    while (ttn_option_next(&rest, element, sizeof element))
+        if (ttn_option_read(o, element, &value, &why) != TTN_OK)
+            return TTN_FAIL(err, TTN_EINVAL, "option %s: its default: %s", o->name, why.text);
+    if (rest && *rest) return TTN_FAIL(err, TTN_EINVAL, "option %s: an element of its default is too long", o->name);
     return TTN_OK;
 }
 
@@ -99,6 +278,7 @@ ttn_status ttn_options_check(const ttn_option *row, int n, ttn_error *err)
     for (int i = 0; i < n && status == TTN_OK; i++) {
         status = check_words(&row[i], err);
         if (status == TTN_OK) status = check_values(&row[i], err);
+        if (status == TTN_OK) status = check_default(&row[i], err);
         if (status == TTN_OK && ttn_option_find(row, i, row[i].name))
             status = TTN_FAIL(err, TTN_EINVAL, "option %s: two rows have this name", row[i].name);
     }

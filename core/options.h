@@ -7,6 +7,7 @@
 #ifndef TTN_OPTIONS_H
 #define TTN_OPTIONS_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include "core/status.h"
 
@@ -25,9 +26,10 @@ typedef enum {
 typedef struct {
     const char *name; /* "favor.redraw": a section, a dot, a key; lower case, digits and '_' */
     ttn_option_type type;
-    int is_list;                /* of values of that type */
-    const char *fallback;       /* the default, as a user would write it; NULL: the user must give a value */
-    double least, most;         /* of numbers, sizes and durations, both possible; both 0: any */
+    int is_list;          /* of values of that type */
+    const char *fallback; /* the default, as a user would write it (of a list: values with ", " between them, "" for
+                                   none); NULL: the user must give a value */
+    double least, most;   /* of numbers, sizes and durations, both possible; both 0: any */
     const char *const *choices; /* of TTN_OPTION_CHOICE, NULL at the end */
     const char *unit;           /* "steps", "rows"; NULL: none, or it is in the type */
     const char *help;           /* one sentence, without a dot at its end */
@@ -41,9 +43,48 @@ char *ttn_option_kind(const ttn_option *o, char *text);
 /* The row of that name; NULL when there is none. */
 const ttn_option *ttn_option_find(const ttn_option *row, int n, const char *name);
 
+/* One value. Which member holds is the row's type: see ttn_option_read. */
+typedef union {
+    int64_t integer;  /* BOOL (0 or 1), INTEGER, SIZE */
+    double real;      /* REAL, DURATION */
+    const char *text; /* TEXT, PATH, CHOICE, PATTERN; borrowed */
+} ttn_scalar;
+
+/* One value of the row (an element where it is a list), as a person writes it: core/number.h for numbers; yes, on, true or
+ * no, off, false, small, with a capital, or in capitals; a choice as it stands in the row. Checked against range and choices.
+ * ret->text is `text` itself. TTN_EINVAL with a sentence that begins with the text in quotes (the name of the row is left to
+ * the caller). */
+TTN_MUST_USE ttn_status ttn_option_read(const ttn_option *o, const char *text, ttn_scalar *ret, ttn_error *err);
+
+/* The text that reads back to the same value, to the bit. A text is returned as it is; others are written to `room`, which
+ * has TTN_OPTION_VALUE bytes. */
+enum { TTN_OPTION_VALUE = 48 };
+const char *ttn_option_write(const ttn_option *o, ttn_scalar value, char *room);
+
+/* The next element of a list's default, copied to `room`, which has n_room bytes (TTN_OPTION_EXPECTED for a table that was
+ * checked): returns room, and *rest is what follows. NULL after the last. */
+const char *ttn_option_next(const char **rest, char *room, size_t n_room);
+
+/* "a number from 0 to 1", "yes or no", "one of exact, favor": what a value has to be; cut where text has not the room.
+ * Returns text. */
+enum { TTN_OPTION_EXPECTED = 512 };
+char *ttn_option_expected(const ttn_option *o, char *text);
+
 /* Is the table one that a program can be built on? Names well-formed and unique, types that exist, help and version there,
  * a range that is not empty and only where there are numbers, choices exactly where they belong, a default that is one of
  * them. TTN_EINVAL with the row's name: a fault of ours, found by a test and not by a user. */
 TTN_MUST_USE ttn_status ttn_options_check(const ttn_option *row, int n, ttn_error *err);
+
+/* Values of the configuration by name ("exact.scale"), already checked against their rows; `layer` counts from 0 and
+ * chooses where a value is a list with one element a layer. A name without a row, or of another type, is our mistake:
+ * TTN_EINTERNAL with the name. Texts are borrowed until the configuration is destroyed. Whoever has a configuration
+ * implements this; `self` is the first argument of every function. */
+typedef struct {
+    const void *self;
+    ttn_status (*get_bool)(const void *self, const char *name, int layer, int *ret, ttn_error *err);
+    ttn_status (*get_integer)(const void *self, const char *name, int layer, int64_t *ret, ttn_error *err);
+    ttn_status (*get_real)(const void *self, const char *name, int layer, double *ret, ttn_error *err);
+    ttn_status (*get_text)(const void *self, const char *name, int layer, const char **ret, ttn_error *err);
+} ttn_option_reader;
 
 #endif
