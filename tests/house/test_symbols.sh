@@ -24,6 +24,7 @@ blas.o    omp_set_num_threads  # of the calling task, put back after the call: O
 clock.o   clock_gettime|gmtime_r|strftime  # time
 cpu.o     getauxval   # what the processor can do
 graph.o   fnmatch     # freezing by pattern
+info.o    open|read|close|stat  # the first bytes of a file
 json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
 reader.o  open|close|fstat|pread  # files that are read by position
