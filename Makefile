@@ -82,7 +82,7 @@ RUN            := build/tests/run
 
 # Every call of these from our objects goes through tests/harness/shim.c, which can make the Nth one fail.
 SHIMMED := malloc calloc realloc aligned_alloc posix_memalign mmap mprotect write pwrite fsync rename renameat2 close open \
-           mkdir unlink rmdir ftruncate posix_fallocate
+           mkdir unlink rmdir symlink ftruncate posix_fallocate
 WRAP    := $(SHIMMED:%=-Wl,--wrap=%)
 
 # Commands are named, not shown; V=1 shows them.

@@ -12,7 +12,7 @@
  * ttn_atomic_in_place.
  *
  * Temporary names are ".NAME.tmp-PID-COUNTER", NAME cut where it would be too long. One that stays behind is of a
- * writer that was killed (or see ttn_atomic_leftover).
+ * writer that was killed (or see ttn_atomic_leftover): ttn_atomic_sweep.
  *
  * Links: where the final name is a symbolic link, what it points to is written and the link stays. A hard link is
  * broken: its other names keep the previous contents.
@@ -26,6 +26,7 @@
 #define TTN_ATOMIC_H
 
 #include <stddef.h>
+#include "core/log.h"
 #include "core/status.h"
 
 typedef struct ttn_atomic ttn_atomic;
@@ -49,6 +50,10 @@ const char *ttn_atomic_path(const ttn_atomic *a);
  * fails. */
 TTN_MUST_USE ttn_status ttn_atomic_write(ttn_atomic *a, const void *bytes, size_t n, ttn_error *err);
 
+/* Before the first ttn_atomic_write of a file: take the space for so many bytes now, so that a full disk shows here and
+ * not after half of the writing. What turns out shorter is cut at commit. On file systems that cannot: TTN_OK. TTN_EIO. */
+TTN_MUST_USE ttn_status ttn_atomic_reserve(ttn_atomic *a, size_t bytes, ttn_error *err);
+
 /* Make it appear. Once, last, and with nobody writing to it. TTN_EIO (a full disk, …): the previous contents are in
  * place, the temporary is gone. */
 TTN_MUST_USE ttn_status ttn_atomic_commit(ttn_atomic *a, ttn_error *err);
@@ -66,7 +71,29 @@ const char *ttn_atomic_leftover(const ttn_atomic *a);
 /* Ends it; without a commit everything that was written is removed. NULL is fine. */
 void ttn_atomic_destroy(ttn_atomic *a);
 
-/* Is this file name (without folders) one that a temporary has? Readers of a folder pass over those. */
+/* ---- what else must not be seen half done ---- */
+
+/* The symbolic link `path` leads to `target` (a text; nobody looks whether that is there): made, or replaced in one step.
+ * TTN_EINVAL when there is something at path that is no symbolic link. TTN_EIO: the previous link stays, or the message
+ * says that the new one is in place but not confirmed. */
+TTN_MUST_USE ttn_status ttn_atomic_link(const char *path, const char *target, ttn_error *err);
+
+/* Remove a folder with all that is in it: it is renamed to ".NAME.trash-PID-COUNTER" first and the disk confirms that, so
+ * its name never stands for a part of it. TTN_EINVAL: there is no folder at path (a link to one is none). TTN_EIO: it is
+ * whole and has its name; or the message says under which name what could not be removed stays. */
+TTN_MUST_USE ttn_status ttn_atomic_remove(const char *path, ttn_error *err);
+
+/* ---- what killed writers left ---- */
+
+/* Is this file name (without folders) one that a temporary or trash has? Readers of a folder pass over those. */
 int ttn_atomic_is_temporary(const char *name);
+
+/* Remove from `folder` every temporary, and all trash, that was made for a final name which is_ours(name, is_folder)
+ * accepts; names are as long as they were, so it must not accept ones that had to be cut. Only for one who knows that
+ * nobody is writing them: holds the folder's lock, and writes nothing there itself. A previous folder that was put aside
+ * by a writer killed before its successor appeared gets its name back. Each is told to log (NULL: silence).
+ * TTN_EIO names one that resisted; the others are gone. */
+TTN_MUST_USE ttn_status ttn_atomic_sweep(const char *folder, int (*is_ours)(const char *name, int is_folder),
+                                         const ttn_log *log, ttn_error *err);
 
 #endif

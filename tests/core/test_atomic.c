@@ -1368,6 +1368,243 @@ static void taken_temporary_names_are_passed_over(void **state)
     assert_int_equal(temporaries(place, NULL), 2);
 }
 
+/* ---- links, removal, leftovers ---- */
+
+static const char *target_of(const char *path)
+{
+    static char target[PATH_MAX];
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    assert_true(n > 0);
+    target[n] = 0;
+    return target;
+}
+
+static void link_is_replaced_in_one_step(void **state)
+{
+    (void)state;
+    new_place();
+    ttn_error err = {0};
+    assert_ok(ttn_atomic_link(in_place("latest"), "step-1", &err), &err);
+    assert_string_equal(target_of(in_place("latest")), "step-1"); /* also when that is not there */
+    int hit = 1, n_old = 0, n_new = 0;
+    for (int n = 1; hit; n++) {
+        assert_ok(ttn_atomic_link(in_place("latest"), "step-1", &err), &err);
+        int open_before = open_files();
+        err = (ttn_error){0};
+        shim_arm(SHIM_FILES, n, SHIM_FAIL, EIO, 0);
+        ttn_status status = ttn_atomic_link(in_place("latest"), "step-2", &err);
+        shim_disarm();
+        hit = shim_was_hit();
+        int is_new = strcmp(target_of(in_place("latest")), "step-2") == 0;
+        if (!is_new) assert_string_equal(target_of(in_place("latest")), "step-1");
+        if (status == TTN_OK) assert_true(is_new);
+        if (!hit) assert_ok(status, &err);
+        if (status != TTN_OK) assert_contains(err.text, is_new ? "the new link is in place" : "what was there stays");
+        n_old += !is_new;
+        n_new += is_new;
+        assert_int_equal(open_files(), open_before);
+        assert_int_equal(temporaries(place, NULL), 0);
+        err = (ttn_error){0};
+    }
+    assert_true(n_old >= 3 && n_new >= 2);
+    put(in_place("a file"), "");
+    assert_fails(ttn_atomic_link(in_place("a file"), "step-1", &err), TTN_EINVAL, &err, "is no symbolic link");
+    err = (ttn_error){0};
+    assert_fails(ttn_atomic_link(in_place("no/latest"), "step-1", &err), TTN_EINVAL, &err, "there is no folder");
+}
+
+/* A reader that only looks at the name sees all of it or nothing. */
+static void folder_goes_whole(void **state)
+{
+    (void)state;
+    new_place();
+    ttn_error err = {0};
+    const char *path = in_place("it");
+    const scene *s = &scenes[3];
+    description before = old_of(s);
+    int hit = 1, n_there = 0, n_gone = 0;
+    for (int n = 1; hit; n++) {
+        put_old(s, path);
+        int open_before = open_files();
+        err = (ttn_error){0};
+        shim_arm(SHIM_FILES, n, SHIM_FAIL, EIO, 0);
+        ttn_status status = ttn_atomic_remove(path, &err);
+        shim_disarm();
+        hit = shim_was_hit();
+        struct stat about;
+        int is_there = lstat(path, &about) == 0;
+        if (is_there) assert_string_equal(describe(path).text, before.text);
+        if (status == TTN_OK) assert_false(is_there);
+        if (!hit) assert_ok(status, &err);
+        if (status != TTN_OK) assert_contains(err.text, is_there ? "cannot" : "its name is gone");
+        n_there += is_there;
+        n_gone += !is_there;
+        assert_int_equal(open_files(), open_before);
+        char left[PATH_MAX];
+        while (temporaries(place, left) > 0)
+            remove_tree(left);
+    }
+    assert_true(n_there >= 2 && n_gone >= 5);
+    err = (ttn_error){0};
+    assert_fails(ttn_atomic_remove(path, &err), TTN_EINVAL, &err, "is no folder");
+    make_folder(in_place("real"));
+    assert_int_equal(symlink("real", path), 0);
+    err = (ttn_error){0};
+    assert_fails(ttn_atomic_remove(path, &err), TTN_EINVAL, &err, "is no folder");
+}
+
+static int note_removal_order(void *ctx, const shim_call *call)
+{
+    int *stage = ctx;
+    if (strcmp(call->name, "rename") == 0) *stage = 1;
+    if (strcmp(call->name, "fsync") == 0 && *stage == 1) *stage = 2;
+    if (is_removal(call->name) && *stage != 2)
+        fail_msg("%s of %s before the disk knows that the name is gone", call->name, call->path);
+    return 0;
+}
+
+static void nothing_is_removed_before_the_disk_knows_that_the_name_is_gone(void **state)
+{
+    (void)state;
+    new_place();
+    put_old(&scenes[3], in_place("it"));
+    int stage = 0;
+    shim_watch(note_removal_order, &stage);
+    ttn_error err = {0};
+    ttn_status status = ttn_atomic_remove(in_place("it"), &err);
+    shim_watch(NULL, NULL);
+    assert_ok(status, &err);
+    assert_int_equal(stage, 2);
+}
+
+static int remove_and_be_killed(void *arg)
+{
+    const killing *k = arg;
+    shim_arm(SHIM_FILES, k->nth, SHIM_KILL, 0, 0);
+    ttn_status status = ttn_atomic_remove(k->path, NULL);
+    shim_disarm();
+    return status == TTN_OK ? PASSED : 1;
+}
+
+static int is_it(const char *name, int is_folder)
+{
+    return is_folder && strcmp(name, "it") == 0;
+}
+
+static void killed_removal_is_finished_by_a_sweep(void **state)
+{
+    (void)state;
+    new_place();
+    const char *path = in_place("it");
+    description before = old_of(&scenes[3]);
+    int killed = 1, n_swept = 0;
+    for (int n = 1; killed; n++) {
+        put_old(&scenes[3], path);
+        killing k = {.path = path, .nth = n};
+        killed = !run_in_child((ttn_child_limit){0}, remove_and_be_killed, &k).exited;
+        struct stat about;
+        if (lstat(path, &about) == 0) assert_string_equal(describe(path).text, before.text);
+        n_swept += temporaries(place, NULL);
+        ttn_error err = {0};
+        assert_ok(ttn_atomic_sweep(place, is_it, NULL, &err), &err);
+        assert_int_equal(temporaries(place, NULL), 0);
+    }
+    assert_true(n_swept >= 5);
+}
+
+static void sweep_removes_what_is_ours_and_nothing_else(void **state)
+{
+    (void)state;
+    new_place();
+    static const char *const ours[] = {".it.tmp-1-0", ".it.trash-12-3"};
+    static const char *const others[] = {".other.tmp-1-0", ".it.tmp-1", ".it.tmp-a-0", ".it.trash-1-0.old",
+                                         "it.tmp-1-0",     ".it",       "notes",       ".tmp-1-0",
+                                         ".its.tmp-4-4"};
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        make_folder(in_place(ours[i]));
+        fill_folder(in_place(ours[i]), 'o');
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        make_folder(in_place(others[i]));
+    put(in_place(".it.tmp-9-9"), "a file: is_ours takes folders");
+    make_folder(in_place("far"));
+    put(in_place("far/away"), "not to be followed");
+    char inside[PATH_MAX];
+    join(inside, in_place(ours[0]), "link");
+    assert_int_equal(symlink(in_place("far"), inside), 0);
+    ttn_error err = {0};
+    assert_ok(ttn_atomic_sweep(place, is_it, NULL, &err), &err);
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        assert_int_not_equal(access(in_place(ours[i]), F_OK), 0);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_int_equal(access(in_place(others[i]), F_OK), 0);
+    assert_text(in_place(".it.tmp-9-9"), "a file: is_ours takes folders");
+    assert_text(in_place("far/away"), "not to be followed");
+    assert_fails(ttn_atomic_sweep(in_place("nowhere"), is_it, NULL, &err), TTN_EINVAL, &err, "looked through");
+}
+
+/* On a file system without exchange a kill may leave the previous folder aside and nobody under its name. */
+static void sweep_gives_the_previous_folder_its_name_back(void **state)
+{
+    (void)state;
+    new_place();
+    const scene *s = &scenes[3];
+    const char *path = in_place("it");
+    description before = old_of(s), after = new_of(s);
+    int n_restored = 0, killed = 1;
+    for (int n = 1; killed; n++) {
+        put_old(s, path);
+        killing k = {.s = s, .path = path, .nth = n, .without_exchange = 1};
+        killed = !run_in_child((ttn_child_limit){0}, save_and_be_killed, &k).exited;
+        struct stat about;
+        n_restored += lstat(path, &about) != 0;
+        ttn_error err = {0};
+        assert_ok(ttn_atomic_sweep(place, is_it, NULL, &err), &err);
+        description now = describe(path);
+        if (strcmp(now.text, after.text) != 0) assert_string_equal(now.text, before.text);
+        assert_int_equal(temporaries(place, NULL), 0);
+    }
+    assert_int_equal(n_restored, 1);
+}
+
+/* ---- space that is taken in advance ---- */
+
+static void reserved_space_is_what_is_missing_at_the_start(void **state)
+{
+    (void)state;
+    new_place();
+    ttn_error err = {0};
+    ttn_atomic *a;
+    struct stat about;
+    put(in_place("it"), "old");
+    assert_ok(ttn_atomic_file_create(in_place("it"), &a, &err), &err);
+    assert_ok(ttn_atomic_reserve(a, 100000, &err), &err);
+    assert_int_equal(stat(ttn_atomic_path(a), &about), 0);
+    assert_true(about.st_blocks * 512 >= 100000);
+    assert_ok(ttn_atomic_write(a, "shorter", 7, &err), &err);
+    assert_ok(ttn_atomic_commit(a, &err), &err);
+    ttn_atomic_destroy(a);
+    assert_text(in_place("it"), "shorter");
+    assert_int_equal(stat(in_place("it"), &about), 0);
+    assert_int_equal(about.st_size, 7);
+
+    const int errors[] = {ENOSPC, EFBIG, EINTR, EOPNOTSUPP, EINVAL};
+    for (int i = 0; i < 5; i++) {
+        err = (ttn_error){0};
+        assert_ok(ttn_atomic_file_create(in_place("it"), &a, &err), &err);
+        shim_arm(SHIM_SIZE, 1, SHIM_FAIL, errors[i], 0);
+        ttn_status status = ttn_atomic_reserve(a, 1500000, &err);
+        shim_disarm();
+        if (i < 2)
+            assert_fails(status, TTN_EIO, &err, "cannot get the space of 1.5 MB");
+        else
+            assert_ok(status, &err);
+        ttn_atomic_destroy(a);
+    }
+    assert_text(in_place("it"), "shorter");
+    assert_int_equal(temporaries(place, NULL), 0);
+}
+
 /* ---- full disks and other writers, for real ---- */
 
 static int fill_small_disk(void *arg)
@@ -1549,6 +1786,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(relative_path_means_what_it_meant_at_the_start),
         cmocka_unit_test(temporaries_are_told_by_their_name),
         cmocka_unit_test(taken_temporary_names_are_passed_over),
+        cmocka_unit_test(link_is_replaced_in_one_step),
+        cmocka_unit_test(folder_goes_whole),
+        cmocka_unit_test(nothing_is_removed_before_the_disk_knows_that_the_name_is_gone),
+        cmocka_unit_test(killed_removal_is_finished_by_a_sweep),
+        cmocka_unit_test(sweep_removes_what_is_ours_and_nothing_else),
+        cmocka_unit_test(sweep_gives_the_previous_folder_its_name_back),
+        cmocka_unit_test(reserved_space_is_what_is_missing_at_the_start),
         cmocka_unit_test(full_disk_keeps_the_old_and_takes_the_new_once_there_is_room),
         cmocka_unit_test(limit_on_file_sizes_keeps_the_old),
         cmocka_unit_test(of_two_writers_the_last_wins_and_readers_see_one_whole),

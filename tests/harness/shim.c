@@ -29,6 +29,7 @@ int __real_open(const char *path, int flags, ...);
 int __real_mkdir(const char *path, mode_t mode);
 int __real_unlink(const char *path);
 int __real_rmdir(const char *path);
+int __real_symlink(const char *target, const char *path);
 int __real_ftruncate(int fd, off_t size);
 int __real_posix_fallocate(int fd, off_t offset, off_t size);
 
@@ -49,6 +50,7 @@ int __wrap_open(const char *path, int flags, ...);
 int __wrap_mkdir(const char *path, mode_t mode);
 int __wrap_unlink(const char *path);
 int __wrap_rmdir(const char *path);
+int __wrap_symlink(const char *target, const char *path);
 int __wrap_ftruncate(int fd, off_t size);
 int __wrap_posix_fallocate(int fd, off_t offset, off_t size);
 
@@ -252,6 +254,12 @@ int __wrap_rmdir(const char *path)
 {
     if (refusal((shim_call){.name = "rmdir", .fd = -1, .path = path})) return -1;
     return fails(SHIM_FOLDER) ? -1 : __real_rmdir(path);
+}
+
+int __wrap_symlink(const char *target, const char *path)
+{
+    if (refusal((shim_call){.name = "symlink", .fd = -1, .path = path, .to = target})) return -1;
+    return fails(SHIM_FOLDER) ? -1 : __real_symlink(target, path);
 }
 
 int __wrap_ftruncate(int fd, off_t size)

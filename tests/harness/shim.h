@@ -18,7 +18,7 @@ enum {
     SHIM_RENAME = 1 << 4, /* rename renameat2 */
     SHIM_CLOSE = 1 << 5,
     SHIM_OPEN = 1 << 6,
-    SHIM_FOLDER = 1 << 7, /* mkdir unlink rmdir */
+    SHIM_FOLDER = 1 << 7, /* mkdir unlink rmdir symlink */
     SHIM_SIZE = 1 << 8,   /* ftruncate posix_fallocate */
     SHIM_FILES = SHIM_WRITE | SHIM_FSYNC | SHIM_RENAME | SHIM_CLOSE | SHIM_OPEN | SHIM_FOLDER | SHIM_SIZE,
 };
@@ -44,7 +44,7 @@ typedef struct {
     const char *name; /* "write", "renameat2", … */
     int fd;           /* -1: none */
     const char *path; /* NULL: none */
-    const char *to;   /* of rename and renameat2; NULL: none */
+    const char *to;   /* of rename, renameat2 and symlink (what it leads to); NULL: none */
     int flags;        /* of open and renameat2; 0: none */
 } shim_call;
 

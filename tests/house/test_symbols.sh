@@ -17,15 +17,17 @@ everywhere+='|__[a-z]+(ti|tf|sf|df)[0-9a-z]*|cpu_model|__cpu_model|__cpu_indicat
 
 # In one object: "OBJECT SYMBOLS", with the reason behind them.
 allowed='
-atomic.o  open|close|write|fsync|f?chmod|fchown|fpathconf|l?stat|fstat|getpid|mkdir|rmdir|unlink|rename|renameat2|realpath|readlink|opendir|readdir|closedir  # files and folders
+atomic.o  l?stat|fstat|fchmod|fchown|fpathconf|getpid|realpath|readlink|symlink|ftruncate|posix_fallocate|opendir|readdir|closedir  # files and folders
 blas.o    cblas_[sd]gemm|openblas_[a-z_]+|getenv  # the one door to BLAS
 blas.o    strcasecmp  # names of kernels, as OpenBLAS compares them
 blas.o    omp_set_num_threads  # of the calling task, put back after the call: OpenBLAS on OpenMP has no other way to be told
 clock.o   clock_gettime|gmtime_r|strftime  # time
 cpu.o     getauxval   # what the processor can do
+disk.o    open|close|write|pread|fsync|mkdir|rmdir|unlink|rename|renameat2|lstat|chmod|statvfs|opendir|readdir|closedir  # files and folders
 graph.o   fnmatch     # freezing by pattern
 info.o    open|read|close|stat  # the first bytes of a file
 json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
+lock.o    flock|fstat|stat|ftruncate|pwrite|getpid|gethostname  # the lock of a folder, and who holds it
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
 reader.o  open|close|fstat|pread  # files that are read by position
 '
