@@ -103,7 +103,7 @@ static void a_faulty_row_is_named_with_its_fault(void **state)
     refused(o, "choices belong to a choice");
     o = good[5];
     o.fallback = "exac";
-    refused(o, "'exac' is not one of its choices");
+    refused(o, "'exac' is not one of exact, favor");
     refused(good[0], "option train.resume: two rows");
 }
 
