@@ -50,7 +50,7 @@ INCLUDES    := -I. $(HDF5_CFLAGS)
 
 TTN_CFLAGS := -std=c11 -D_GNU_SOURCE $(INCLUDES) -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \
               $(if $(filter f64,$(REAL)),-DTTN_REAL64)
-LIBS       := -lopenblas -ljansson $(HDF5_LIBS) -lm
+LIBS       := -lopenblas -lyaml -ljansson $(HDF5_LIBS) -lm
 LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 
 # ---- sources ----
@@ -59,6 +59,7 @@ LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 SOURCES  := $(filter-out core/device_cuda.c autograd/registry_cuda.c,$(wildcard core/*.c autograd/*.c autograd/ops/*.c \
                          train/*.c train/files/*.c))
 PROGRAM  := $(wildcard train/cli/*.c)
+PRESETS  := $(wildcard configs/*.yaml)
 # Run before, or to find out, what the processor can do.
 BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c
 
@@ -90,7 +91,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' $(1) $@; )
 
 # ---- default: library and program ----
 
-# The list of sources, written when it changes: a library without the source that was removed is made anew.
+# The list of sources and presets, written when it changes: a library without what was removed is made anew.
 CONTENTS := $(BUILD)/sources
 
 all: $(BUILD)/libtitin.a $(BUILD)/libtitin.so $(BUILD)/titin $(BUILD)/titin.h
@@ -121,11 +122,22 @@ $(STAMP): FORCE
 	@echo '$(FLAGS_NOW)' > $@
 endif
 
-ifneq ($(SOURCES),$(shell cat $(CONTENTS) 2>/dev/null))
+CONTENTS_NOW := $(SOURCES) $(PRESETS)
+ifneq ($(strip $(CONTENTS_NOW)),$(strip $(shell cat $(CONTENTS) 2>/dev/null)))
 $(CONTENTS): FORCE
 	@mkdir -p $(@D)
-	@echo '$(SOURCES)' > $@
+	@echo '$(CONTENTS_NOW)' > $@
 endif
+
+# Presets are part of the program, so that they are found from anywhere: each becomes a text in C.
+$(BUILD)/presets.inc: $(PRESETS) $(CONTENTS) Makefile
+	@mkdir -p $(@D)
+	@awk 'FNR == 1 { if (NR > 1) print "},"; name = FILENAME; sub(/.*\//, "", name); sub(/\.yaml$$/, "", name); \
+	                 printf "{\"%s\",", name } \
+	      { gsub(/[\\"]/, "\\\\&"); gsub(/\t/, "\\t"); gsub(/\?/, "\\?"); printf "\n \"%s\\n\"", $$0 } \
+	      END { if (NR > 0) print "}," }' $(PRESETS) < /dev/null > $@
+$(OBJ)/train/config_presets.o: TTN_CFLAGS += -I$(BUILD)
+$(OBJ)/train/config_presets.o: $(BUILD)/presets.inc
 
 $(BASELINE:%.c=$(OBJ)/%.o): ARCH_FLAG := $(BASE_ARCH_FLAG)
 $(OBJ)/%.o: %.c $(STAMP)
@@ -219,7 +231,7 @@ C_FILES = $(wildcard core/*.[ch] autograd/*.[ch] autograd/ops/*.[ch] train/*.[ch
 format:
 	clang-format -i $(C_FILES)
 
-lint: $(BUILD)/titin.h
+lint: $(BUILD)/titin.h $(BUILD)/presets.inc
 	@.ci/lint $(C_FILES)
 
 # ---- install ----

@@ -417,11 +417,16 @@ char *ttn_number_real_text(double value, ttn_number_unit unit, char *text)
 {
     static const unit_row best[] = {{"d", 86400}, {"h", 3600}, {"m", 60}};
     const double exact = 9007199254740992.0; /* 2^53: whole numbers up to here are exact */
-    if (unit == TTN_UNIT_SECONDS && value > 0 && value < exact)
+    const double plain = 1e6;                /* whole numbers below are written out */
+    const int64_t whole = fabs(value) < exact ? (int64_t)value : 0;
+    const int is_whole = whole != 0 && (double)whole == value;
+    if (unit == TTN_UNIT_SECONDS && is_whole)
         for (size_t i = 0; i < sizeof best / sizeof *best; i++)
-            if (fmod(value, (double)best[i].factor) == 0)
-                return digits_and_unit((int64_t)value / best[i].factor, best[i].name, text);
-    shortest(value, text);
+            if (whole % best[i].factor == 0) return digits_and_unit(whole / best[i].factor, best[i].name, text);
+    if (is_whole && fabs(value) < plain)
+        digits_and_unit(whole, "", text);
+    else
+        shortest(value, text);
     if (unit == TTN_UNIT_SECONDS) strcat(text, "s");
     return text;
 }

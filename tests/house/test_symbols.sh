@@ -22,6 +22,9 @@ blas.o    cblas_[sd]gemm|openblas_[a-z_]+|getenv  # the one door to BLAS
 blas.o    strcasecmp  # names of kernels, as OpenBLAS compares them
 blas.o    omp_set_num_threads  # of the calling task, put back after the call: OpenBLAS on OpenMP has no other way to be told
 clock.o   clock_gettime|gmtime_r|strftime  # time
+config_source.o  open|read|close  # configuration files
+config_yaml.o    yaml_parser_[a-z_]+|yaml_event_delete
+config_tell.o    json_[a-z_]+
 cpu.o     getauxval   # what the processor can do
 disk.o    open|close|write|pread|fsync|mkdir|rmdir|unlink|rename|renameat2|lstat|chmod|statvfs|opendir|readdir|closedir  # files and folders
 graph.o   fnmatch     # freezing by pattern
