@@ -16,6 +16,10 @@ const ttn_op *ttn_attention_find(const char *kind)
 ttn_status ttn_map_span(const ttn_call *c, const char *op, int64_t seq, int64_t head, int64_t heads, int64_t n_row,
                         const int64_t *row, int64_t P, ttn_span *ret, ttn_error *err)
 {
+    const ttn_device *d = c->on->device;
+    if (d && d->ops->kernels != TTN_KERNELS_CPU)
+        return TTN_FAIL(err, TTN_EINTERNAL, "%s: a map of values on the device '%s', which ttn_tap_open has not copied",
+                        op, d->ops->name);
     if (seq < 0 || seq >= c->feed->used.seqs)
         return TTN_FAIL(err, TTN_EINVAL, "%s: there is no sequence %" PRId64 " in a batch of %" PRId64, op, seq,
                         c->feed->used.seqs);

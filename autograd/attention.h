@@ -34,7 +34,8 @@ typedef struct {
 /* ---- looking at it ---- */
 
 /* Maps are of one head of one sequence: seq is its number in c->feed. c: the node's forward call, as a tap gets it, with
- * inputs, outputs and aux alive. Dropout plays no part. These are no kernels: they may allocate (TTN_ENOMEM). TTN_EINVAL
+ * inputs, outputs and aux alive and where the host can read them: ttn_tap_open (autograd/tap.h) where plans may run on a
+ * device. Dropout plays no part. These are no kernels: they may allocate (TTN_ENOMEM). TTN_EINVAL
  * for a sequence, head or row that is not there. */
 
 /* Row r of map (n_row, n): how output row[r] (counted from the sequence's first) weighs the n values. */

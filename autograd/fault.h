@@ -38,11 +38,11 @@ typedef struct {
 
 static inline ttn_fault ttn_fault_of(uint64_t first)
 {
-    return (ttn_fault){
-        .step = (int64_t)(first >> (TTN_FAULT_KIND_BITS + TTN_FAULT_AT_BITS)),
-        .kind = (int)(first >> TTN_FAULT_AT_BITS & ((1u << TTN_FAULT_KIND_BITS) - 1)),
-        .at = (int64_t)(first & (((uint64_t)1 << TTN_FAULT_AT_BITS) - 1)),
-    };
+    ttn_fault f;
+    f.step = (int64_t)(first >> (TTN_FAULT_KIND_BITS + TTN_FAULT_AT_BITS));
+    f.kind = (int)(first >> TTN_FAULT_AT_BITS & (((uint64_t)1 << TTN_FAULT_KIND_BITS) - 1));
+    f.at = (int64_t)(first & (((uint64_t)1 << TTN_FAULT_AT_BITS) - 1));
+    return f;
 }
 
 #endif
