@@ -56,8 +56,10 @@ LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 # ---- sources ----
 
 # Without CUDA, core/device_nocuda.c and autograd/registry_nocuda.c supply the same symbols and say so.
-SOURCES  := $(filter-out core/device_cuda.c autograd/registry_cuda.c,$(wildcard core/*.c autograd/*.c autograd/ops/*.c \
-                         train/*.c train/files/*.c))
+ALL_SOURCES  := $(wildcard core/*.c autograd/*.c autograd/ops/*.c train/*.c train/files/*.c)
+CUDA_SOURCES := $(filter core/device_cuda.c autograd/registry_cuda.c,$(ALL_SOURCES))
+SOURCES  := $(filter-out $(CUDA_SOURCES),$(ALL_SOURCES))
+KERNELS  := $(wildcard core/*.cu autograd/ops/*.cu)
 PROGRAM  := $(wildcard train/cli/*.c)
 PRESETS  := $(wildcard configs/*.yaml)
 # Run before, or to find out, what the processor can do.
@@ -68,6 +70,7 @@ HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 ONCE     := train/test_json
 TESTS_ONCE := $(ONCE:%=tests/%.c)
 TESTS    := $(filter-out $(TESTS_ONCE),$(wildcard tests/*/test_*.c))
+EMULATED_TESTS := $(wildcard tests/cuda/test_*.c)
 SCRIPTS  := $(wildcard tests/*/test_*.sh)
 BENCHES  := $(wildcard tests/bench/bench_*.c)
 FUZZERS  := $(wildcard tests/fuzz/fuzz_*.c)
@@ -175,6 +178,37 @@ $(BUILD)/tests/%: $(OBJ)/tests/%.o $(HARNESS_OBJECTS) $(BUILD)/libtitin.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(LDFLAGS_ALL) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
 
+# ---- tests of what runs on a GPU, without one ----
+
+# tests/cuda/test_*.c run every kernel on an emulation of CUDA in plain C++ (tests/cuda/*.cpp). They are linked with the
+# sources of a CUDA build in front of the library, whose device_nocuda.o and registry_nocuda.o nobody then asks for.
+EMULATED       := $(BUILD)/emulated
+EMULATION      := $(wildcard tests/cuda/*.cpp)
+EMULATED_OBJECTS := $(CUDA_SOURCES:%.c=$(EMULATED)/%.o) $(KERNELS:%.cu=$(EMULATED)/%.cu.o) $(EMULATION:%.cpp=$(EMULATED)/%.o) \
+                    $(patsubst %.cu,$(EMULATED)/%.cu.o,$(wildcard tests/cuda/*.cu))
+
+CXX := $(patsubst %gcc,%g++,$(patsubst %clang,%clang++,$(CC)))
+CXX_WARN := -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-unused-function $(if $(WERROR),-Werror)
+CXX_FLAGS = -std=gnu++17 -I. -Itests/cuda -fPIC -O1 -g $(FLOAT) $(CXX_WARN) $(SANITIZE) $(if $(filter f64,$(REAL)),-DTTN_REAL64)
+# A call before every load and store of a kernel, which tests/cuda/shadow.cpp answers (not ThreadSanitizer, which is not linked).
+# AddressSanitizer goes without.
+LOOK := $(if $(SAN),,-fsanitize=thread $(if $(findstring clang,$(CC)),-mllvm -tsan-instrument-func-entry-exit=0, \
+            --param tsan-instrument-func-entry-exit=0))
+
+$(EMULATED)/%.cu.o: %.cu $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,EMUL)$(CXX) -x c++ $(CXX_FLAGS) $(LOOK) $(CXXFLAGS) -MMD -MP -c -o $@ $<
+$(EMULATED)/%.o: %.cpp $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) $(CXX_FLAGS) $(CXXFLAGS) -MMD -MP -c -o $@ $<
+$(EMULATED)/%.o: %.c $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(TTN_CFLAGS) -Itests/cuda $(ARCH_FLAG) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(EMULATED_TESTS:tests/%.c=$(BUILD)/tests/%): $(BUILD)/tests/%: $(EMULATED)/tests/%.o $(EMULATED_OBJECTS) $(HARNESS_OBJECTS) $(BUILD)/libtitin.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(LDFLAGS_ALL) $(WRAP) -o $@ $^ $(LIBS) -lcmocka -lstdc++
+
 # In f32 the test of the ops also computes in double: the f64 library with its symbols renamed is linked into it.
 ifeq ($(REAL),f32)
 DOUBLE_LIB := $(call build_of,f64)/libtitin.a
@@ -228,11 +262,12 @@ $(BUILD)/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(BUILD)/libtitin.a
 # ---- format, lint ----
 
 C_FILES = $(wildcard core/*.[ch] autograd/*.[ch] autograd/ops/*.[ch] train/*.[ch] train/*/*.[ch] tests/*/*.[ch])
+CXX_FILES = $(KERNELS) $(wildcard tests/cuda/*.cpp tests/cuda/*.cu)
 format:
-	clang-format -i $(C_FILES)
+	clang-format -i $(C_FILES) $(CXX_FILES)
 
 lint: $(BUILD)/titin.h $(BUILD)/presets.inc
-	@.ci/lint $(C_FILES)
+	@.ci/lint $(C_FILES) $(CXX_FILES)
 
 # ---- install ----
 
@@ -301,4 +336,4 @@ PHONY := all setup test test-long test-programs faults bench bench-programs fuzz
 .SECONDARY:
 .DELETE_ON_ERROR:
 
--include $(shell find $(OBJ) -name '*.d' 2>/dev/null)
+-include $(shell find $(OBJ) $(EMULATED) -name '*.d' 2>/dev/null)

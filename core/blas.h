@@ -13,6 +13,8 @@
 #include "core/status.h"
 #include "core/tensor.h"
 
+TTN_EXTERN_C_BEGIN
+
 /* ---- start ---- */
 
 /* The value that OPENBLAS_CORETYPE must have before the process starts, so that OpenBLAS takes the kernel that fits this
@@ -142,4 +144,5 @@ void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *inf
 void dpotrs_(const char *uplo, const int *n, const int *nrhs, const double *a, const int *lda, double *b,
              const int *ldb, int *info, size_t uplo_length);
 
+TTN_EXTERN_C_END
 #endif

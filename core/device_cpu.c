@@ -1,9 +1,12 @@
 /* The host's processor: memory is a block that grows without moving, work is done when the call returns. */
-#include <inttypes.h>
-#include <limits.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include "core/device.h"
 #include "core/memory.h"
 #include "core/real.h"
@@ -115,14 +118,8 @@ static ttn_status gemm(const ttn_stream *s, ttn_trans ta, ttn_trans tb, int64_t 
                        ttn_mat_in a, ttn_mat_in b, double beta, ttn_mat_out c, ttn_error *err)
 {
     (void)s;
-    const struct {
-        const char *name;
-        int64_t size;
-    } sizes[] = {{"m", m}, {"n", n}, {"k", k}, {"the ld of A", a.ld}, {"the ld of B", b.ld}, {"the ld of C", c.ld}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i].size < 0 || sizes[i].size > INT_MAX)
-            return TTN_FAIL(err, TTN_EINVAL, "a product whose %s is %" PRId64 ": 0 to %d is possible in one call",
-                            sizes[i].name, sizes[i].size, INT_MAX);
+    const ttn_status status = ttn_device_check_product(m, n, k, a.ld, b.ld, c.ld, err);
+    if (status != TTN_OK) return status;
     ttn_gemm(ta, tb, m, n, k, alpha, a, b, beta, c);
     return TTN_OK;
 }
@@ -160,7 +157,7 @@ static ttn_status find_nonfinite(const ttn_stream *s, ttn_dtype type, const void
     return TTN_OK;
 }
 
-static ttn_status sync(const ttn_stream *s, ttn_error *err)
+static ttn_status wait_for_all(const ttn_stream *s, ttn_error *err)
 {
     (void)s;
     (void)err;
@@ -195,6 +192,41 @@ static void event_destroy(ttn_event *e)
     free(e);
 }
 
+/* "AMD EPYC 7B13 64-Core Processor": what it calls itself; without a name, its family. */
+static void print_processor(char *text, size_t room)
+{
+#if defined(__x86_64__)
+    enum { FIRST = 0x80000002, LEAVES = 3 };
+    unsigned words[4 * LEAVES + 1] = {0};
+    int known = 1;
+    for (unsigned i = 0; i < LEAVES && known; i++)
+        known = __get_cpuid(FIRST + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]);
+    const char *name = (const char *)words;
+    while (*name == ' ')
+        name++;
+    snprintf(text, room, "%s", known && *name ? name : "x86-64");
+#else
+    snprintf(text, room, "aarch64");
+#endif
+}
+
+static size_t bytes_of_pages(int which)
+{
+    const long pages = sysconf(which);
+    return pages > 0 ? (size_t)pages * (size_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static ttn_status report(ttn_device *d, ttn_device_report *ret, ttn_error *err)
+{
+    (void)err;
+    *ret = (ttn_device_report){.kind = d->ops->name,
+                               .memory = bytes_of_pages(_SC_PHYS_PAGES),
+                               .memory_free = bytes_of_pages(_SC_AVPHYS_PAGES),
+                               .multiprocessors = (int)sysconf(_SC_NPROCESSORS_ONLN)};
+    print_processor(ret->name, sizeof ret->name);
+    return TTN_OK;
+}
+
 static const ttn_device_ops cpu_ops = {
     .name = "cpu",
     .kernels = TTN_KERNELS_CPU,
@@ -213,11 +245,12 @@ static const ttn_device_ops cpu_ops = {
     .add = add,
     .gemm = gemm,
     .find_nonfinite = find_nonfinite,
-    .sync = sync,
+    .sync = wait_for_all,
     .event_create = event_create,
     .event_record = event_record,
     .event_wait = event_wait,
     .event_destroy = event_destroy,
+    .report = report,
 };
 
 ttn_status ttn_device_cpu(ttn_device **ret, ttn_error *err)

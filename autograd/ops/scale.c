@@ -2,21 +2,15 @@
 #include <math.h>
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
+#include "autograd/ops/scale.h"
 
-typedef struct {
-    double factor;
-} attributes;
-
-static real factor_of(const ttn_sig *s)
-{
-    return (real)((const attributes *)s->attr)->factor;
-}
+typedef ttn_scale_attributes attributes;
 
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
     ttn_status status = ttn_want_real(s, 0, "scale", "x", err);
     if (status != TTN_OK) return status;
-    if (!isfinite(factor_of(s)))
+    if (!isfinite(ttn_scale_factor(s)))
         return TTN_FAIL(err, TTN_EINVAL, "scale: the factor is %g, expected a number that is finite in %s",
                         ((const attributes *)s->attr)->factor, TTN_REAL_NAME);
     s->n_out = 1;
@@ -36,7 +30,7 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
 {
     (void)err;
     const int64_t n = ttn_used_numel(c->feed, &c->sig->out[0]);
-    const real f = factor_of(c->sig);
+    const real f = ttn_scale_factor(c->sig);
     const real *x = c->in[0];
     real *y = c->out[0]; /* may be x */
 #pragma omp parallel for simd num_threads(c->on->n_thread)
@@ -51,7 +45,7 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
     (void)err;
     if (!c->din[0]) return TTN_OK;
     const int64_t n = ttn_used_numel(c->feed, &c->sig->out[0]);
-    const real f = factor_of(c->sig);
+    const real f = ttn_scale_factor(c->sig);
     const real *dy = c->dout[0];
     real *dx = c->din[0]; /* may be dy */
     if (c->acc[0] != 0) {

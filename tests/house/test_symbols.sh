@@ -27,6 +27,7 @@ config_yaml.o    yaml_parser_[a-z_]+|yaml_event_delete
 config_tell.o    json_[a-z_]+
 cpu.o     getauxval   # what the processor can do
 disk.o    open|close|write|pread|fsync|mkdir|rmdir|unlink|rename|renameat2|lstat|chmod|statvfs|opendir|readdir|closedir  # files and folders
+device_cpu.o sysconf  # how much memory and how many processors there are
 graph.o   fnmatch     # freezing by pattern
 info.o    open|read|close|stat  # the first bytes of a file
 json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
