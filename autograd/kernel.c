@@ -45,24 +45,6 @@ ttn_status ttn_want_shape(const ttn_sig *s, int i, const char *op, const char *n
                     ttn_desc_print(d, text), d->ndim, wanted, letters);
 }
 
-enum { LANE_ROWS = 256, MOST_LANES = 64 };
-
-int ttn_row_lanes(int64_t capacity)
-{
-    int64_t lanes = (capacity + LANE_ROWS - 1) / LANE_ROWS;
-    if (lanes < 1) return 1;
-    return lanes < MOST_LANES ? (int)lanes : MOST_LANES;
-}
-
-void ttn_row_lane(int64_t capacity, int64_t used, int lane, int64_t *ret_first, int64_t *ret_end)
-{
-    const int lanes = ttn_row_lanes(capacity);
-    const int64_t first = capacity * lane / lanes;
-    const int64_t end = capacity * (lane + 1) / lanes;
-    *ret_first = first < used ? first : used;
-    *ret_end = end < used ? end : used;
-}
-
 const unsigned char *ttn_mark_rows(const ttn_call *c, const ttn_desc *d, unsigned char *mark)
 {
     if (d->axis != TTN_ROWS || c->feed->used.seqs == 0) return NULL;
@@ -70,21 +52,6 @@ const unsigned char *ttn_mark_rows(const ttn_call *c, const ttn_desc *d, unsigne
     for (int64_t s = 0; s < c->feed->used.seqs; s++)
         memset(mark + c->feed->span[s].first, 1, (size_t)c->feed->span[s].n);
     return mark;
-}
-
-enum { CHUNK = 256 }; /* rows: enough to be worth a task, few enough that 16 cores share 4,096 rows */
-
-int64_t ttn_chunks(int64_t rows)
-{
-    return (rows + CHUNK - 1) / CHUNK;
-}
-
-void ttn_chunk(int64_t used, int64_t k, int64_t *ret_first, int64_t *ret_end)
-{
-    const int64_t first = k * CHUNK;
-    const int64_t end = first + CHUNK;
-    *ret_first = first < used ? first : used;
-    *ret_end = end < used ? end : used;
 }
 
 void ttn_add_chunks(int64_t n_chunk, int n, double *part, double *to)

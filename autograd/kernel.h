@@ -30,6 +30,19 @@ static inline int64_t ttn_capacity_of(const ttn_desc *d)
 /* Zeros from the first row that is not used to the last of the capacity. x: a whole value of this shape. */
 void ttn_zero_rest(const ttn_call *c, const ttn_desc *d, void *x);
 
+/* Element i of a value of ids: u8, i32 or i64. */
+TTN_HD int64_t ttn_id_at(ttn_dtype type, const void *x, int64_t i)
+{
+    switch (type) {
+    case TTN_U8:
+        return ((const uint8_t *)x)[i];
+    case TTN_I32:
+        return ((const int32_t *)x)[i];
+    default:
+        return ((const int64_t *)x)[i];
+    }
+}
+
 /* ---- shape rules ---- */
 
 /* Input i (called `name` in the message) holds the build's real type. */
@@ -44,10 +57,24 @@ TTN_MUST_USE ttn_status ttn_want_shape(const ttn_sig *s, int i, const char *op, 
 /* A sum over rows is made in lanes: lane l owns a fixed range of rows, adds them in order, and the lanes are added in
  * order of l. How many depends on the capacity only, so bits do not depend on threads. About 256 rows a lane, so that
  * adding up the lanes costs 1/256 of the work; at most 64 lanes, enough for 64 cores. */
-int ttn_row_lanes(int64_t capacity);
+enum { TTN_SUM_LANE_ROWS = 256, TTN_SUM_MOST_LANES = 64 };
+
+TTN_HD int ttn_row_lanes(int64_t capacity)
+{
+    const int64_t lanes = (capacity + TTN_SUM_LANE_ROWS - 1) / TTN_SUM_LANE_ROWS;
+    if (lanes < 1) return 1;
+    return lanes < TTN_SUM_MOST_LANES ? (int)lanes : TTN_SUM_MOST_LANES;
+}
 
 /* The used rows of lane l: [*ret_first, *ret_end). */
-void ttn_row_lane(int64_t capacity, int64_t used, int lane, int64_t *ret_first, int64_t *ret_end);
+TTN_HD void ttn_row_lane(int64_t capacity, int64_t used, int lane, int64_t *ret_first, int64_t *ret_end)
+{
+    const int lanes = ttn_row_lanes(capacity);
+    const int64_t first = capacity * lane / lanes;
+    const int64_t end = capacity * (lane + 1) / lanes;
+    *ret_first = first < used ? first : used;
+    *ret_end = end < used ? end : used;
+}
 
 /* ---- losses: sums over the rows that count ----
  *
@@ -66,11 +93,23 @@ static inline size_t ttn_mark_bytes(const ttn_desc *d)
  * rows count. */
 const unsigned char *ttn_mark_rows(const ttn_call *c, const ttn_desc *d, unsigned char *mark);
 
+/* Rows: enough to be worth a task, few enough that 16 cores share 4,096 rows. */
+enum { TTN_CHUNK_ROWS = 256 };
+
 /* How many chunks so many rows make. */
-int64_t ttn_chunks(int64_t rows);
+TTN_HD int64_t ttn_chunks(int64_t rows)
+{
+    return (rows + TTN_CHUNK_ROWS - 1) / TTN_CHUNK_ROWS;
+}
 
 /* The used rows of chunk k: [*ret_first, *ret_end). */
-void ttn_chunk(int64_t used, int64_t k, int64_t *ret_first, int64_t *ret_end);
+TTN_HD void ttn_chunk(int64_t used, int64_t k, int64_t *ret_first, int64_t *ret_end)
+{
+    const int64_t first = k * TTN_CHUNK_ROWS;
+    const int64_t end = first + TTN_CHUNK_ROWS;
+    *ret_first = first < used ? first : used;
+    *ret_end = end < used ? end : used;
+}
 
 /* to[i] = sum over k of part[k n + i], i < n: the chunks' sums, which are lost. */
 void ttn_add_chunks(int64_t n_chunk, int n, double *part, double *to);

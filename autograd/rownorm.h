@@ -32,6 +32,10 @@ static inline real ttn_row_total(real *s)
     return s[0];
 }
 
+typedef struct {
+    double eps;
+} ttn_rownorm_attributes;
+
 /* ---- shape rules ---- */
 
 /* x is (N, C) with C at least 1, eps a number above 0 that is not flushed to 0. */

@@ -2,7 +2,7 @@
  *
  * Inverted: nothing is left to do in runs that do not train, where y = x. The mask is made again in backward and stored
  * nowhere (autograd/ops/dropout.h). Rows of no sequence: zeros. */
-#include "autograd/ops/dropout.h"
+#include "autograd/ops/dropout_rows.h"
 #include "autograd/ops.h"
 
 typedef ttn_dropout_attributes attributes;
@@ -32,8 +32,7 @@ static inline void drop_chunk(int n, const uint32_t *word, const ttn_dropout_rul
     const real scale = rule->scale;
 #pragma omp simd
     for (int i = 0; i < n; i++) {
-        const real kept = word[i] >= least ? scale * x[i] : 0;
-        to[i] = ttn_accumulate(acc, to[i], kept);
+        to[i] = ttn_accumulate(acc, to[i], ttn_dropout_value(word[i], least, scale, x[i]));
     }
 }
 

@@ -77,14 +77,7 @@ static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
 
 static int64_t token_at(const ttn_call *c, int64_t row)
 {
-    switch (c->sig->in[TOKEN].type) {
-    case TTN_U8:
-        return ((const uint8_t *)c->in[TOKEN])[row];
-    case TTN_I32:
-        return ((const int32_t *)c->in[TOKEN])[row];
-    default:
-        return ((const int64_t *)c->in[TOKEN])[row];
-    }
+    return ttn_id_at(c->sig->in[TOKEN].type, c->in[TOKEN], row);
 }
 
 static ttn_status fault(const ttn_call *c, int kind, int64_t at, ttn_error *err)
@@ -130,7 +123,7 @@ static int64_t make_factors(const ttn_call *c, double *factor)
         for (int64_t t = span.first; t < span.first + span.n; t++)
             masks += token_at(c, t) == a->mask;
         if (masks < span.n)
-            factor[s] = (1 - a->share) / (1 - (double)masks / (double)span.n);
+            factor[s] = ttn_embedding_factor(a->share, masks, span.n);
         else if (span.n > 0 && masks_only < 0)
             masks_only = s;
     }

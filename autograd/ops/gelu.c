@@ -1,13 +1,10 @@
 /* gelu:  y = x Phi(x), elementwise, in the erf or the tanh form (autograd/ops/gelu.h).   dx = (Phi(x) + x Phi'(x)) dy */
 #include "autograd/activate.h"
 
-typedef struct {
-    ttn_activation form;
-} attributes;
-
+/* The attributes are the form. */
 static ttn_activation form_of(const ttn_sig *s)
 {
-    return ((const attributes *)s->attr)->form;
+    return *(const ttn_activation *)s->attr;
 }
 
 static ttn_status shape(ttn_sig *s, ttn_error *err)
@@ -38,9 +35,9 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
     return TTN_OK;
 }
 
-static const attributes erf_form = {.form = TTN_ACT_GELU_ERF};
-static const attributes tanh_form = {.form = TTN_ACT_GELU_TANH};
-static const attributes no_form = {.form = (ttn_activation)7};
+static const ttn_activation erf_form = TTN_ACT_GELU_ERF;
+static const ttn_activation tanh_form = TTN_ACT_GELU_TANH;
+static const ttn_activation no_form = (ttn_activation)7;
 
 static const ttn_case cases[] = {
     {.about = "erf", .used = {.rows = 11}, .in = {TTN_ROWS_OF(7)}, .attr = &erf_form, .range = {{-4, 4}}},
@@ -74,7 +71,7 @@ const ttn_op ttn_op_gelu = {
     .reads = {{.in = TTN_BIT(0)}},
     .takes = {TTN_SHARES(0)},
     .passes = {TTN_SHARES(0)},
-    .attr_bytes = sizeof(attributes),
+    .attr_bytes = sizeof(ttn_activation),
     .shape = shape,
     .cost = cost,
     .cpu = {.forward = forward, .backward = backward},
@@ -84,6 +81,5 @@ const ttn_op ttn_op_gelu = {
 
 int ttn_gelu(ttn_graph *g, const char *name, int x, ttn_activation form)
 {
-    const attributes a = {.form = form};
-    return ttn_apply(g, "gelu", name, &a, (const int[]){x});
+    return ttn_apply(g, "gelu", name, &form, (const int[]){x});
 }

@@ -8,11 +8,10 @@
  * and take the mean of d, the rounded-off part, out again: m = aux 0 + mean(d). */
 #include <math.h>
 #include "autograd/ops.h"
+#include "autograd/ops/layernorm.h"
 #include "autograd/rownorm.h"
 
-typedef struct {
-    double eps;
-} attributes;
+typedef ttn_rownorm_attributes attributes;
 
 enum { GAIN = 1, BIAS = 2 };
 
@@ -27,7 +26,8 @@ static ttn_status shape(ttn_sig *s, ttn_error *err)
     s->n_aux = 2;
     s->aux[0] = ttn_desc_of(TTN_REAL, s->in[0].axis, 1, s->in[0].dim[0], 0, 0);
     s->aux[1] = s->aux[0];
-    s->work[TTN_BACKWARD] = ttn_rownorm_work(s, 2);
+    /* after the lanes, where a GPU keeps mean(d) of each row between two kernels */
+    s->work[TTN_BACKWARD] = ttn_rownorm_work(s, 2) + ttn_desc_bytes(&s->aux[0]);
     return TTN_OK;
 }
 
@@ -129,17 +129,16 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
         real d;
         real dd;
         deviations(C, x, m, &d, &dd);
-        const real offset = d / (real)C;
-        const real variance = dd / (real)C - offset * offset;
-        const real r = 1 / sqrt((variance > 0 ? variance : 0) + eps);
+        real offset;
+        const real r = ttn_layernorm_rstd(d, dd, C, eps, &offset);
         if (b) {
 #pragma omp simd
             for (int64_t i = 0; i < C; i++)
-                y[i] = g[i] * ((x[i] - m - offset) * r) + b[i];
+                y[i] = g[i] * ttn_layernorm_normal(x[i], m, offset, r) + b[i];
         } else {
 #pragma omp simd
             for (int64_t i = 0; i < C; i++)
-                y[i] = g[i] * ((x[i] - m - offset) * r);
+                y[i] = g[i] * ttn_layernorm_normal(x[i], m, offset, r);
         }
         mean[t] = m;
         rstd[t] = r;
@@ -180,7 +179,7 @@ static void backward_row(const ttn_call *c, int64_t t, double *dg, double *db)
     if (dg) {
 #pragma omp simd
         for (int64_t i = 0; i < C; i++)
-            dg[i] += dy[i] * ((x[i] - m - offset) * r);
+            dg[i] += dy[i] * ttn_layernorm_normal(x[i], m, offset, r);
     }
     if (!c->din[0]) return;
 
@@ -190,8 +189,8 @@ static void backward_row(const ttn_call *c, int64_t t, double *dg, double *db)
     const real mean_hn = (hd - offset * h) * r / (real)C;
 #pragma omp simd
     for (int64_t i = 0; i < C; i++) {
-        const real n = (x[i] - m - offset) * r;
-        dx[i] = ttn_accumulate(acc, dx[i], r * (g[i] * dy[i] - mean_h - n * mean_hn));
+        const real n = ttn_layernorm_normal(x[i], m, offset, r);
+        dx[i] = ttn_accumulate(acc, dx[i], ttn_layernorm_grad(g[i] * dy[i], n, r, mean_h, mean_hn));
     }
 }
 

@@ -10,13 +10,9 @@
 #include <string.h>
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
+#include "autograd/ops/pool.h"
 
-typedef enum { POOL_MEAN, POOL_FIRST } pool_form;
-
-typedef struct {
-    pool_form form;
-    int64_t skip_first, skip_last;
-} attributes;
+typedef ttn_pool_attributes attributes;
 
 enum { CHUNK = 512 }; /* rows */
 
@@ -61,17 +57,26 @@ static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
     (void)aux_kept;
     const double all = (double)ttn_desc_numel(&s->in[0]);
     const double pooled = (double)ttn_desc_numel(&s->out[0]);
-    const double looked_at = ((const attributes *)s->attr)->form == POOL_FIRST ? pooled : all;
+    const double looked_at = ((const attributes *)s->attr)->form == TTN_POOL_FIRST ? pooled : all;
     const double moved = pass == TTN_FORWARD ? looked_at + pooled : all + pooled;
     return (ttn_cost){.done = looked_at, .useful = looked_at, .bytes = moved * (double)sizeof(real)};
 }
 
 static ttn_span kept(const ttn_call *c, int64_t s)
 {
+    return ttn_pool_kept(c->sig->attr, c->feed->span[s]);
+}
+
+ttn_status ttn_pool_check(const ttn_call *c, ttn_error *err)
+{
     const attributes *a = c->sig->attr;
-    const ttn_span all = c->feed->span[s];
-    if (a->form == POOL_FIRST) return (ttn_span){.first = all.first, .n = all.n > 0};
-    return (ttn_span){.first = all.first + a->skip_first, .n = all.n - a->skip_first - a->skip_last};
+    for (int64_t s = 0; s < c->feed->used.seqs; s++)
+        if (kept(c, s).n < 1)
+            return TTN_FAIL(err, TTN_EINVAL,
+                            "pool: sequence %" PRId64 " has %" PRId64 " rows; without %" PRId64 " first and %" PRId64
+                            " last ones nothing is left of it",
+                            s, c->feed->span[s].n, a->skip_first, a->skip_last);
+    return TTN_OK;
 }
 
 /* ---- forward ---- */
@@ -105,7 +110,8 @@ static int64_t find(const int64_t *first, int64_t n, int64_t k)
 
 static ttn_status forward(const ttn_call *c, ttn_error *err)
 {
-    const attributes *a = c->sig->attr;
+    ttn_status status = ttn_pool_check(c, err);
+    if (status != TTN_OK) return status;
     const int64_t C = c->sig->in[0].dim[1];
     const int64_t n_seq = c->feed->used.seqs;
     const real *x = c->in[0];
@@ -113,15 +119,8 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
     double *part = c->work;
     int64_t *first = (void *)(part + most_chunks(c->sig) * C);
     first[0] = 0;
-    for (int64_t s = 0; s < n_seq; s++) {
-        const int64_t n = kept(c, s).n;
-        if (n < 1)
-            return TTN_FAIL(err, TTN_EINVAL,
-                            "pool: sequence %" PRId64 " has %" PRId64 " rows; without %" PRId64 " first and %" PRId64
-                            " last ones nothing is left of it",
-                            s, c->feed->span[s].n, a->skip_first, a->skip_last);
-        first[s + 1] = first[s] + chunks_of(n);
-    }
+    for (int64_t s = 0; s < n_seq; s++)
+        first[s + 1] = first[s] + chunks_of(kept(c, s).n);
 #pragma omp parallel for num_threads(c->on->n_thread) schedule(dynamic)
     for (int64_t k = 0; k < first[n_seq]; k++) {
         const int64_t s = find(first, n_seq, k);
@@ -205,12 +204,12 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
 
 /* ---- cases ---- */
 
-static const attributes mean = {.form = POOL_MEAN};
-static const attributes inner = {.form = POOL_MEAN, .skip_first = 1, .skip_last = 1};
-static const attributes tail = {.form = POOL_MEAN, .skip_first = 3};
-static const attributes first_row = {.form = POOL_FIRST};
-static const attributes negative = {.form = POOL_MEAN, .skip_last = -1};
-static const attributes boundless = {.form = POOL_MEAN, .skip_first = INT64_MAX};
+static const attributes mean = {.form = TTN_POOL_MEAN};
+static const attributes inner = {.form = TTN_POOL_MEAN, .skip_first = 1, .skip_last = 1};
+static const attributes tail = {.form = TTN_POOL_MEAN, .skip_first = 3};
+static const attributes first_row = {.form = TTN_POOL_FIRST};
+static const attributes negative = {.form = TTN_POOL_MEAN, .skip_last = -1};
+static const attributes boundless = {.form = TTN_POOL_MEAN, .skip_first = INT64_MAX};
 
 static const ttn_case cases[] = {
     {.about = "two sequences, rows of none between and after them",
@@ -318,12 +317,12 @@ const ttn_op ttn_op_pool = {
 
 int ttn_pool_mean(ttn_graph *g, const char *name, int x, int64_t skip_first, int64_t skip_last)
 {
-    const attributes a = {.form = POOL_MEAN, .skip_first = skip_first, .skip_last = skip_last};
+    const attributes a = {.form = TTN_POOL_MEAN, .skip_first = skip_first, .skip_last = skip_last};
     return ttn_apply(g, "pool", name, &a, (const int[]){x});
 }
 
 int ttn_pool_first(ttn_graph *g, const char *name, int x)
 {
-    const attributes a = {.form = POOL_FIRST};
+    const attributes a = {.form = TTN_POOL_FIRST};
     return ttn_apply(g, "pool", name, &a, (const int[]){x});
 }

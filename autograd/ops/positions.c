@@ -8,12 +8,11 @@
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
 #include "autograd/ops/places.h"
+#include "autograd/ops/positions.h"
 
 enum { TABLE = 1 };
 
-typedef struct {
-    int64_t offset;
-} attributes;
+typedef ttn_positions_attributes attributes;
 
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
@@ -55,7 +54,7 @@ static int64_t first_place(const ttn_call *c, int64_t seq)
     return ttn_stretch_start(c->feed, seq) + ((const attributes *)c->sig->attr)->offset;
 }
 
-static ttn_status check_places(const ttn_call *c, ttn_error *err)
+ttn_status ttn_positions_check(const ttn_call *c, ttn_error *err)
 {
     const int64_t L = c->sig->in[TABLE].dim[0];
     const int64_t offset = ((const attributes *)c->sig->attr)->offset;
@@ -95,7 +94,7 @@ static void forward_rows(const ttn_call *c, int64_t first, int64_t end)
 
 static ttn_status forward(const ttn_call *c, ttn_error *err)
 {
-    ttn_status status = check_places(c, err);
+    ttn_status status = ttn_positions_check(c, err);
     if (status != TTN_OK) return status;
     const int64_t used = c->feed->used.rows;
 #pragma omp parallel for num_threads(c->on->n_thread)

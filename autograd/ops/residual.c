@@ -5,7 +5,7 @@
  * five. The mask is that of dropout (autograd/ops/dropout.h), made again in backward. In runs that do not train, or with p
  * 0, y = a + b. Rows of no sequence: zeros. */
 #include <math.h>
-#include "autograd/ops/dropout.h"
+#include "autograd/ops/dropout_rows.h"
 #include "autograd/ops.h"
 
 enum { A = 0, B = 1 };
@@ -62,7 +62,7 @@ static void add_row(const ttn_dropout_rule *rule, uint64_t sample, int64_t posit
         ttn_dropout_words(rule, sample, position, first, n, word);
 #pragma omp simd
         for (int i = 0; i < n; i++)
-            y[first + i] = a[first + i] + (word[i] >= least ? scale * b[first + i] : 0);
+            y[first + i] = a[first + i] + ttn_dropout_value(word[i], least, scale, b[first + i]);
     }
 }
 
@@ -124,7 +124,7 @@ static void give_chunk(int n, const uint32_t *word, const ttn_dropout_rule *rule
         if (rule->drops) {
 #pragma omp simd
             for (int i = 0; i < n; i++)
-                db[i] = ttn_accumulate(acc, db[i], word[i] >= least ? scale * copy[i] : 0);
+                db[i] = ttn_accumulate(acc, db[i], ttn_dropout_value(word[i], least, scale, copy[i]));
         } else {
 #pragma omp simd
             for (int i = 0; i < n; i++)

@@ -4,11 +4,10 @@
  * with h = g dy:  dx = r (h - n mean(h n))     dg = sum over rows of dy n */
 #include <math.h>
 #include "autograd/ops.h"
+#include "autograd/ops/rmsnorm.h"
 #include "autograd/rownorm.h"
 
-typedef struct {
-    double eps;
-} attributes;
+typedef ttn_rownorm_attributes attributes;
 
 enum { GAIN = 1 };
 
@@ -95,7 +94,7 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
     for (int64_t t = 0; t < used; t++) {
         const real *x = (const real *)c->in[0] + t * C;
         real *y = (real *)c->out[0] + t * C; /* may be x */
-        const real r = 1 / sqrt(squares(C, x) / (real)C + eps);
+        const real r = ttn_rmsnorm_rstd(squares(C, x), C, eps);
         if (g) {
 #pragma omp simd
             for (int64_t i = 0; i < C; i++)
@@ -136,11 +135,11 @@ static void backward_row(const ttn_call *c, int64_t t, double *dg, double *unuse
     if (g) {
 #pragma omp simd
         for (int64_t i = 0; i < C; i++)
-            dx[i] = ttn_accumulate(acc, dx[i], r * (g[i] * dy[i] - x[i] * r * mean_hn));
+            dx[i] = ttn_accumulate(acc, dx[i], ttn_rmsnorm_grad(g[i] * dy[i], x[i], r, mean_hn));
     } else {
 #pragma omp simd
         for (int64_t i = 0; i < C; i++)
-            dx[i] = ttn_accumulate(acc, dx[i], r * (dy[i] - x[i] * r * mean_hn));
+            dx[i] = ttn_accumulate(acc, dx[i], ttn_rmsnorm_grad(dy[i], x[i], r, mean_hn));
     }
 }
 

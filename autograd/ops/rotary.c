@@ -16,15 +16,12 @@
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
 #include "autograd/ops/places.h"
+#include "autograd/ops/rotary.h"
 #include "autograd/ops/turn.h"
 
 enum { FREQUENCIES = 1 };
 
-typedef struct {
-    int64_t heads;
-    double base;
-    int64_t form; /* ttn_rotary_form */
-} attributes;
+typedef ttn_rotary_attributes attributes;
 
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
@@ -79,7 +76,7 @@ static void make_frequencies(const ttn_call *c, int64_t half, double *frequency)
     const real *given = c->in[FREQUENCIES];
     for (int64_t j = 0; j < half; j++)
         frequency[j] =
-            given ? (double)given[j] : pow(((const attributes *)c->sig->attr)->base, -(double)j / (double)half);
+            given ? (double)given[j] : ttn_rotary_frequency(((const attributes *)c->sig->attr)->base, j, half);
 }
 
 /* of all pairs of a head at this position; sign -1 turns back */
@@ -103,8 +100,8 @@ static inline void turn_halves(int64_t half, const real *cosine, const real *sin
     for (int64_t j = 0; j < half; j++) {
         const real a = x[j];
         const real b = x[j + half];
-        to[j] = ttn_accumulate(acc, to[j], a * cosine[j] - b * sine[j]);
-        to[j + half] = ttn_accumulate(acc, to[j + half], b * cosine[j] + a * sine[j]);
+        to[j] = ttn_accumulate(acc, to[j], ttn_rotary_a(a, b, cosine[j], sine[j]));
+        to[j + half] = ttn_accumulate(acc, to[j + half], ttn_rotary_b(a, b, cosine[j], sine[j]));
     }
 }
 
@@ -115,8 +112,8 @@ static inline void turn_interleaved(int64_t half, const real *cosine, const real
     for (int64_t j = 0; j < half; j++) {
         const real a = x[2 * j];
         const real b = x[2 * j + 1];
-        to[2 * j] = ttn_accumulate(acc, to[2 * j], a * cosine[j] - b * sine[j]);
-        to[2 * j + 1] = ttn_accumulate(acc, to[2 * j + 1], b * cosine[j] + a * sine[j]);
+        to[2 * j] = ttn_accumulate(acc, to[2 * j], ttn_rotary_a(a, b, cosine[j], sine[j]));
+        to[2 * j + 1] = ttn_accumulate(acc, to[2 * j + 1], ttn_rotary_b(a, b, cosine[j], sine[j]));
     }
 }
 

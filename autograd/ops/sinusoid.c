@@ -14,20 +14,14 @@
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
 #include "autograd/ops/places.h"
+#include "autograd/ops/sinusoid.h"
 #include "autograd/ops/turn.h"
 
-typedef struct {
-    int64_t offset;
-    int64_t form; /* ttn_sinusoid_form */
-} attributes;
+typedef ttn_sinusoid_attributes attributes;
 
-static const double base = 10000;
-
-/* Frequencies: with an odd C, interleaved, the last one has no cosine. */
 static int64_t pairs_of(const ttn_sig *s)
 {
-    const int64_t C = s->in[0].dim[1];
-    return ((const attributes *)s->attr)->form == TTN_SINUSOID_INTERLEAVED ? (C + 1) / 2 : C / 2;
+    return ttn_sinusoid_pairs(s->attr, s->in[0].dim[1]);
 }
 
 static ttn_status shape(ttn_sig *s, ttn_error *err)
@@ -60,11 +54,9 @@ static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
 
 static void make_frequencies(const ttn_call *c, int64_t n, double *frequency)
 {
-    const attributes *a = c->sig->attr;
-    const double steps =
-        a->form == TTN_SINUSOID_INTERLEAVED ? (double)c->sig->in[0].dim[1] / 2 : (double)(n > 1 ? n - 1 : 1);
+    const double steps = ttn_sinusoid_steps(c->sig->attr, c->sig->in[0].dim[1]);
     for (int64_t j = 0; j < n; j++)
-        frequency[j] = pow(base, -(double)j / steps);
+        frequency[j] = ttn_sinusoid_frequency(j, steps);
 }
 
 static void make_waves(int64_t n, const double *frequency, double position, real *restrict sine, real *restrict cosine)
