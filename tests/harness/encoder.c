@@ -1,5 +1,6 @@
 #include "tests/harness/encoder.h"
 #include <string.h>
+#include "autograd/graph_impl.h"
 #include "autograd/nn.h"
 #include "autograd/ops.h"
 #include "core/device.h"
@@ -10,6 +11,15 @@
 enum { SEQS = 3, HIDDEN = 40 };
 
 static const ttn_init small = {TTN_INIT_NORMAL, 0.3};
+
+static int value_called(const ttn_graph *g, const char *name)
+{
+    int v = 0;
+    while (v < g->n_value && strcmp(ttn_name_of_value(g, v), name) != 0)
+        v++;
+    assert_true(v < g->n_value);
+    return v;
+}
 
 encoder encoder_record(int layers)
 {
@@ -29,11 +39,12 @@ encoder encoder_record(int layers)
     int x = ttn_embedding(g, "embed", tokens, table, &esm);
     for (int l = 0; l < layers; l++)
         x = ttn_nn_layer(g, x, &s, l);
+    e.attention = value_called(g, "layer.0.attn.core");
     e.hidden = ttn_nn_norm(g, "norm", x, &s);
     x = ttn_select(g, "picked", e.hidden, picks);
     ttn_scope_begin(g, "head");
     x = ttn_nn_linear(g, "dense", x, ENCODER_WIDTH, 1, small);
-    x = ttn_gelu(g, "gelu", x, TTN_GELU_ERF);
+    x = ttn_gelu(g, "gelu", x, TTN_ACT_GELU_ERF);
     x = ttn_nn_norm(g, "norm", x, &s);
     const int bias = ttn_param(g, "bias", ttn_vector(ENCODER_VOCABULARY), small, TTN_NO_DECAY);
     e.logits = ttn_linear(g, "logits", x, table, bias); /* tied */
