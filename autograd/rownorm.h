@@ -36,6 +36,10 @@ typedef struct {
     double eps;
 } ttn_rownorm_attributes;
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- shape rules ---- */
 
 /* x is (N, C) with C at least 1, eps a number above 0 that is not flushed to 0. */
@@ -57,5 +61,9 @@ size_t ttn_rownorm_work(const ttn_sig *s, int n_param);
 /* Calls `row` for the used rows and finishes the gradients: x is input 0, the parameters are inputs 1 (gain) and 2 (bias)
  * of the n_param; sums over rows in double, in the lanes of ttn_row_lanes. c->work: ttn_rownorm_work bytes. */
 void ttn_rownorm_backward(const ttn_call *c, int n_param, ttn_rownorm_row *row);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -57,6 +57,13 @@ static __global__ void factors_kernel(job j, int64_t seqs, double *factor)
     }
 }
 
+/* The factors, and in backward a weight of each row after them. */
+extern "C" size_t ttn_cuda_embedding_work(const ttn_sig *s, ttn_pass pass)
+{
+    const int64_t seqs = s->cap.seqs > 0 ? s->cap.seqs : 1;
+    return static_cast<size_t>(seqs + (pass == TTN_BACKWARD ? s->in[TOKEN].dim[0] : 0)) * sizeof(double);
+}
+
 static ttn_status make_factors(const ttn_call *c, const job &j, double *factor, ttn_error *err)
 {
     return TTN_LAUNCH(factors_kernel, ttn_cuda_blocks(seqs_of(c), 1), FACTOR_THREADS, 0, c->on, err, j, seqs_of(c),
@@ -160,7 +167,7 @@ extern "C" ttn_status ttn_cuda_embedding_backward(const ttn_call *c, ttn_error *
     const int64_t capacity = c->sig->in[TOKEN].dim[0];
     const int64_t C = c->sig->in[TABLE].dim[1];
     double *factor = static_cast<double *>(c->work);
-    double *weight = factor + (c->sig->cap.seqs > 0 ? c->sig->cap.seqs : 1); /* (N), where the CPU sorts its rows */
+    double *weight = factor + (c->sig->cap.seqs > 0 ? c->sig->cap.seqs : 1); /* (N) */
     ttn_status status = make_factors(c, j, factor, err);
     if (status == TTN_OK)
         status = TTN_LAUNCH(weights_kernel, ttn_cuda_blocks(capacity, TTN_ROW_THREADS), TTN_ROW_THREADS, 0, c->on, err,

@@ -26,8 +26,7 @@ static ttn_status shape(ttn_sig *s, ttn_error *err)
     s->n_aux = 2;
     s->aux[0] = ttn_desc_of(TTN_REAL, s->in[0].axis, 1, s->in[0].dim[0], 0, 0);
     s->aux[1] = s->aux[0];
-    /* after the lanes, where a GPU keeps mean(d) of each row between two kernels */
-    s->work[TTN_BACKWARD] = ttn_rownorm_work(s, 2) + ttn_desc_bytes(&s->aux[0]);
+    s->work[TTN_BACKWARD] = ttn_rownorm_work(s, 2);
     return TTN_OK;
 }
 

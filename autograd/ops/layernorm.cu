@@ -149,6 +149,13 @@ static __global__ void dx_kernel(ttn_quads q, int64_t capacity, int64_t used, co
     }
 }
 
+/* The lanes of the parameters, and mean(d) of each row. */
+extern "C" size_t ttn_cuda_layernorm_work(const ttn_sig *s, ttn_pass pass)
+{
+    if (pass == TTN_FORWARD) return 0;
+    return ttn_rownorm_work(s, 2) + ttn_desc_bytes(&s->aux[0]);
+}
+
 extern "C" ttn_status ttn_cuda_layernorm_backward(const ttn_call *c, ttn_error *err)
 {
     const int64_t capacity = c->sig->in[0].dim[0];
@@ -161,7 +168,7 @@ extern "C" ttn_status ttn_cuda_layernorm_backward(const ttn_call *c, ttn_error *
     const real *dy = static_cast<const real *>(c->dout[0]);
     real *dx = static_cast<real *>(c->din[0]);
     ttn_status status = TTN_OK;
-    real *offset = reinterpret_cast<real *>(static_cast<double *>(c->work) + 2 * ttn_row_lanes(capacity) * C);
+    real *offset = reinterpret_cast<real *>(static_cast<char *>(c->work) + ttn_rownorm_work(c->sig, 2));
     if (c->din[GAIN])
         status = TTN_LAUNCH(offset_kernel, ttn_row_blocks(used), TTN_ROW_THREADS, 0, c->on, err, ttn_quads_of(C, x),
                             used, x, mean, offset);
