@@ -29,6 +29,9 @@ ttn_status ttn_exchange_create(ttn_plan *p, ttn_error *err)
     x->fault = append(x, 1, sizeof(uint64_t));
     x->seed = append(x, p->want.options.n_loss, sizeof(real));
     if (kernels_look_at_the_feed(p)) {
+        if (p->s.n_step >= 1 << TTN_FAULT_STEP_BITS)
+            return TTN_FAIL(err, TTN_EINVAL, "plan: %d steps; fewer than %d are possible on a device", p->s.n_step,
+                            1 << TTN_FAULT_STEP_BITS);
         x->layout = ttn_feed_lay_out(p->want.g->cap);
         x->feed = append(x, 1, x->layout.bytes);
     }

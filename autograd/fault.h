@@ -12,6 +12,7 @@
 #define TTN_FAULT_H
 
 #include <stdint.h>
+#include "core/real.h"
 
 /* step (20 bits), kind (4), at (40): from the most significant on. */
 enum { TTN_FAULT_AT_BITS = 40, TTN_FAULT_KIND_BITS = 4, TTN_FAULT_STEP_BITS = 20 };
@@ -28,6 +29,12 @@ typedef struct {
 static inline uint64_t ttn_fault_of_step(int64_t step)
 {
     return (uint64_t)step << (TTN_FAULT_KIND_BITS + TTN_FAULT_AT_BITS);
+}
+
+/* What ttn_fault_raise takes the minimum with. */
+TTN_HD uint64_t ttn_fault_number(ttn_fault_sink f, int kind, int64_t at)
+{
+    return f.step | (uint64_t)kind << TTN_FAULT_AT_BITS | (uint64_t)at;
 }
 
 typedef struct {

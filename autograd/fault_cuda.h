@@ -8,8 +8,7 @@
 /* kind: 0 to 15; at: a row, a pick, a sequence. */
 static __device__ inline void ttn_fault_raise(ttn_fault_sink f, int kind, int64_t at)
 {
-    const uint64_t number = f.step | (uint64_t)kind << TTN_FAULT_AT_BITS | (uint64_t)at;
-    atomicMin((unsigned long long *)f.first, (unsigned long long)number);
+    atomicMin((unsigned long long *)f.first, (unsigned long long)ttn_fault_number(f, kind, at));
 }
 
 #endif

@@ -3,8 +3,8 @@
  * it runs in children. */
 #include <stdio.h>
 #include <string.h>
-#include "autograd/cache.h"
 #include "autograd/graph_impl.h"
+#include "autograd/on_device.h"
 #include "autograd/ops.h"
 #include "core/device.h"
 #include "core/blas.h"
@@ -116,6 +116,89 @@ static void data_is_refused_there_too(void **state)
     expect_in_child(fail_on_data);
 }
 
+/* ---- what kernels of a device get of the feed ---- */
+
+enum { ROWS = 480, SEQS = 3 };
+
+typedef struct {
+    ttn_feed_layout layout;
+    _Alignas(16) unsigned char piece[8192];
+    ttn_on_device there;
+} written;
+
+static void write_feed(written *w, int64_t seqs, const ttn_feed *f)
+{
+    memset(w->piece, 0xAA, sizeof w->piece);
+    w->layout = ttn_feed_lay_out((ttn_extent){.rows = ROWS, .seqs = seqs});
+    assert_true(w->layout.bytes < sizeof w->piece);
+    ttn_feed_write(&w->layout, f, w->piece);
+    w->there = ttn_feed_at(&w->layout, w->piece);
+    assert_int_equal(w->piece[w->layout.bytes], 0xAA);
+}
+
+static void spans_starts_samples_and_the_sequence_of_every_row(void **state)
+{
+    (void)state;
+    static written w;
+    const ttn_span span[] = {{2, 3}, {7, 1}};
+    const int64_t start[] = {10, 0};
+    const uint64_t sample[] = {(uint64_t)1 << 40, 5};
+    ttn_feed f = {.used = {.rows = 9, .seqs = 2}, .span = span, .start = start, .sample = sample};
+    write_feed(&w, SEQS, &f);
+    assert_memory_equal(w.there.span, span, sizeof span);
+    assert_memory_equal(w.there.start, start, sizeof start);
+    assert_memory_equal(w.there.sample, sample, sizeof sample);
+    for (int64_t t = 0; t < ROWS; t++) {
+        const int64_t seq = t >= 2 && t < 5 ? 0 : t == 7 ? 1 : -1;
+        assert_int_equal(w.there.seq_of_row[t], seq);
+    }
+    f.start = NULL;
+    f.sample = NULL;
+    write_feed(&w, SEQS, &f);
+    assert_int_equal(w.there.start[0], 0);
+    assert_int_equal(w.there.start[1], 0);
+    assert_int_equal(w.there.sample[0], 0);
+    assert_int_equal(w.there.sample[1], 1);
+}
+
+static void a_run_without_sequences_is_one_of_all_its_rows(void **state)
+{
+    (void)state;
+    static written w;
+    const ttn_feed f = {.used = {.rows = 9}};
+    for (int64_t seqs = 0; seqs <= SEQS; seqs += SEQS) {
+        write_feed(&w, seqs, &f);
+        assert_int_equal(w.there.span[0].first, 0);
+        assert_int_equal(w.there.span[0].n, 9);
+        assert_int_equal(w.there.start[0], 0);
+        assert_int_equal(w.there.sample[0], 0);
+        for (int64_t t = 0; t < ROWS; t++)
+            assert_int_equal(w.there.seq_of_row[t], t < 9 ? 0 : -1);
+    }
+}
+
+/* The smallest number is that of the first step, of that the first kind, of that the first place. */
+static void the_first_fault_is_the_smallest_number(void **state)
+{
+    (void)state;
+    static const ttn_fault in_order[] = {{0, 0, 0}, {0, 0, ((int64_t)1 << TTN_FAULT_AT_BITS) - 1},
+                                         {0, 1, 0}, {0, 15, 3},
+                                         {1, 0, 0}, {(1 << TTN_FAULT_STEP_BITS) - 1, 14, 9}};
+    uint64_t before = 0;
+    for (size_t i = 0; i < sizeof in_order / sizeof *in_order; i++) {
+        const ttn_fault f = in_order[i];
+        const ttn_fault_sink sink = {.step = ttn_fault_of_step(f.step)};
+        const uint64_t number = ttn_fault_number(sink, f.kind, f.at);
+        assert_true(i == 0 || number > before);
+        assert_true(number < TTN_NO_FAULT);
+        const ttn_fault back = ttn_fault_of(number);
+        assert_int_equal(back.step, f.step);
+        assert_int_equal(back.kind, f.kind);
+        assert_int_equal(back.at, f.at);
+        before = number;
+    }
+}
+
 /* ---- kernels that a device does not have ---- */
 
 static void a_plan_for_a_device_without_the_kernel_is_refused_when_it_is_made(void **state)
@@ -153,6 +236,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_where_the_host_cannot_read_has_the_same_bits),
         cmocka_unit_test(data_is_refused_there_too),
+        cmocka_unit_test(spans_starts_samples_and_the_sequence_of_every_row),
+        cmocka_unit_test(a_run_without_sequences_is_one_of_all_its_rows),
+        cmocka_unit_test(the_first_fault_is_the_smallest_number),
         cmocka_unit_test(a_plan_for_a_device_without_the_kernel_is_refused_when_it_is_made),
     };
     return ttn_test_run(tests);
