@@ -1,6 +1,6 @@
 # titin. `make help` lists what can be made.
 #
-# CC=gcc|clang  REAL=f32|f64  ARCH=native|x86-64-v3|…  SAN=1  WERROR=1: every combination but the last has a
+# CC=gcc|clang  REAL=f32|f64  ARCH=native|x86-64-v3|…  CUDA=1  SAN=1  WERROR=1: every combination but the last has a
 # folder of its own under build/, so they never mix; the default one (gcc, f32, native) is build/ itself.
 
 # ---- what is built, and where ----
@@ -18,7 +18,7 @@ ARCH          := $(if $(filter install,$(MAKECMDGOALS)),$(PORTABLE_ARCH),native)
 space   := $(subst ,, )
 comma   := ,
 build_of = build$(addprefix /,$(subst $(space),-,$(strip $(filter-out gcc,$(notdir $(CC))) $(filter-out f32,$(1)) \
-             $(filter-out native,$(ARCH)) $(if $(SAN),san) $(if $(FUZZING),fuzz))))
+             $(filter-out native,$(ARCH)) $(if $(CUDA),cuda) $(if $(SAN),san) $(if $(FUZZING),fuzz))))
 BUILD   := $(call build_of,$(REAL))
 
 VERSION := $(shell sed -n 's/^\#define TTN_VERSION "\(.*\)"/\1/p' core/titin.h)
@@ -50,16 +50,29 @@ INCLUDES    := -I. $(HDF5_CFLAGS)
 
 TTN_CFLAGS := -std=c11 -D_GNU_SOURCE $(INCLUDES) -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \
               $(if $(filter f64,$(REAL)),-DTTN_REAL64)
-LIBS       := -lopenblas -lyaml -ljansson $(HDF5_LIBS) -lm
+LIBS        = -lopenblas -lyaml -ljansson $(HDF5_LIBS) -lm $(if $(CUDA),$(CUDA_LIBS))
 LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
+
+# ---- CUDA ----
+
+# CUDA=1: kernels by nvcc, for compute capability 8.x and 9.x, and PTX for what is newer. -fmad=false is what
+# -ffp-contract=off is above: a product and a sum are fused where ttn_fma says so, and the numbers are those that the tests see.
+CUDA_HOME  := $(or $(patsubst %/bin/nvcc,%,$(shell command -v nvcc)),/usr/local/cuda)
+NVCC       := $(CUDA_HOME)/bin/nvcc
+CUDA_ARCHS := 80 90
+CUDA_LIBS  := -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublas -lcudart -lstdc++
+NVCC_FLAGS := -std=c++17 -I. -O3 -fmad=false -lineinfo -ccbin $(CC) -Xcompiler -fPIC,-fvisibility=hidden,-Wall,-Wextra,-Wno-unknown-pragmas \
+              $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
+              -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) \
+              $(if $(WERROR),-Werror all-warnings) $(if $(filter f64,$(REAL)),-DTTN_REAL64)
 
 # ---- sources ----
 
 # Without CUDA, core/device_nocuda.c and autograd/registry_nocuda.c supply the same symbols and say so.
 ALL_SOURCES  := $(wildcard core/*.c autograd/*.c autograd/ops/*.c train/*.c train/files/*.c)
-CUDA_SOURCES := $(filter core/device_cuda.c autograd/registry_cuda.c,$(ALL_SOURCES))
-SOURCES  := $(filter-out $(CUDA_SOURCES),$(ALL_SOURCES))
+CUDA_SOURCES := core/device_cuda.c autograd/registry_cuda.c
 KERNELS  := $(wildcard core/*.cu autograd/ops/*.cu)
+SOURCES  := $(filter-out $(if $(CUDA),$(CUDA_SOURCES:cuda.c=nocuda.c),$(CUDA_SOURCES)),$(ALL_SOURCES)) $(if $(CUDA),$(KERNELS))
 PROGRAM  := $(wildcard train/cli/*.c)
 PRESETS  := $(wildcard configs/*.yaml)
 # Run before, or to find out, what the processor can do.
@@ -76,7 +89,7 @@ BENCHES  := $(wildcard tests/bench/bench_*.c)
 FUZZERS  := $(wildcard tests/fuzz/fuzz_*.c)
 
 OBJ            := $(BUILD)/obj
-OBJECTS        := $(SOURCES:%.c=$(OBJ)/%.o)
+OBJECTS        := $(patsubst %.cu,$(OBJ)/%.cu.o,$(SOURCES:%.c=$(OBJ)/%.o))
 PROGRAM_OBJECTS := $(PROGRAM:%.c=$(OBJ)/%.o)
 HARNESS_OBJECTS := $(HARNESS:%.c=$(OBJ)/%.o) $(OBJ)/train/cli/reexec.o
 TEST_PROGRAMS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TESTS) $(if $(filter f32,$(REAL)),$(TESTS_ONCE)))
@@ -117,7 +130,7 @@ $(BUILD)/titin: $(PROGRAM_OBJECTS) $(BUILD)/libtitin.a
 # The flags and the compiler are a prerequisite: another set of them, or a build folder carried to another
 # processor, builds again. The second line stands for what ARCH=native means here.
 STAMP := $(BUILD)/flags
-FLAGS_NOW := $(shell $(CC) --version 2>/dev/null | head -n 1) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) $(LDFLAGS) \
+FLAGS_NOW := $(shell $(CC) --version 2>/dev/null | head -n 1) $(if $(CUDA),$(NVCC) $(NVCC_FLAGS)) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) $(LDFLAGS) \
              $(shell $(CC) $(ARCH_FLAG) -E -dM -x c /dev/null 2>/dev/null | cksum)
 ifneq ($(FLAGS_NOW),$(shell cat $(STAMP) 2>/dev/null))
 $(STAMP): FORCE
@@ -145,7 +158,15 @@ $(OBJ)/train/config_presets.o: $(BUILD)/presets.inc
 $(BASELINE:%.c=$(OBJ)/%.o): ARCH_FLAG := $(BASE_ARCH_FLAG)
 $(OBJ)/%.o: %.c $(STAMP)
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(TTN_CFLAGS) $(CUDA_INCLUDE) $(ARCH_FLAG) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# Registers, shared memory and spills of each kernel go to NAME.cu.txt: .ci/nvcc reads them.
+$(OBJ)/%.cu.o: %.cu $(STAMP)
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) $(NVCCFLAGS) -Xptxas -v -MMD -MP -c -o $@ $< 2> $(@:.o=.txt) || { cat $(@:.o=.txt) >&2; exit 1; }
+
+# The toolkit's headers, for the two sources in C that speak to it.
+$(CUDA_SOURCES:%.c=$(OBJ)/%.o): CUDA_INCLUDE := -isystem $(CUDA_HOME)/include
 
 # ---- set-up ----
 
@@ -328,6 +349,7 @@ help:
 #: make clean, make help
 #:
 #: variables: CC=gcc|clang  REAL=f32|f64  ARCH=native|x86-64-v3|...  SAN=1  WERROR=1  V=1 (show commands)  CFLAGS=  LDFLAGS=
+#:            CUDA=1 with kernels for GPUs  CUDA_HOME=/usr/local/cuda
 
 FORCE:
 PHONY := all setup test test-long test-programs faults bench bench-programs fuzz fuzz-programs format lint install \
