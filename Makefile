@@ -53,6 +53,16 @@ TTN_CFLAGS := -std=c11 -D_GNU_SOURCE $(INCLUDES) -fopenmp -fPIC -fvisibility=hid
 LIBS        = -lopenblas -lyaml -ljansson $(HDF5_LIBS) -lm $(if $(CUDA),$(CUDA_LIBS))
 LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 
+# ---- C++: kernels and the emulation of a GPU, in tests only ----
+
+CXX := $(patsubst %gcc,%g++,$(patsubst %clang,%clang++,$(CC)))
+CXX_WARN := -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-unused-function $(if $(WERROR),-Werror)
+CXX_FLAGS = -std=gnu++17 -I. -Itests/cuda -fPIC -O1 -g $(FLOAT) $(CXX_WARN) $(SANITIZE) $(if $(filter f64,$(REAL)),-DTTN_REAL64)
+# Calls before every load and store of a kernel, and where an index or an alignment is wrong: tests/cuda/shadow.cpp answers
+# them (the sanitizers' own libraries are not linked). A build under AddressSanitizer goes without.
+LOOK := $(if $(SAN),,-fsanitize=thread -fsanitize=alignment$(comma)bounds $(if $(findstring clang,$(CC)),-mllvm -tsan-instrument-func-entry-exit=0, \
+            --param tsan-instrument-func-entry-exit=0))
+
 # ---- CUDA ----
 
 # CUDA=1: kernels by nvcc, for compute capability 8.x and 9.x, and PTX for what is newer. -fmad=false is what
@@ -130,7 +140,7 @@ $(BUILD)/titin: $(PROGRAM_OBJECTS) $(BUILD)/libtitin.a
 # The flags and the compiler are a prerequisite: another set of them, or a build folder carried to another
 # processor, builds again. The second line stands for what ARCH=native means here.
 STAMP := $(BUILD)/flags
-FLAGS_NOW := $(shell $(CC) --version 2>/dev/null | head -n 1) $(if $(CUDA),$(NVCC) $(NVCC_FLAGS)) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) $(LDFLAGS) \
+FLAGS_NOW := $(shell $(CC) --version 2>/dev/null | head -n 1) $(if $(CUDA),$(NVCC) $(NVCC_FLAGS)) $(CXX_FLAGS) $(LOOK) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) $(LDFLAGS) \
              $(shell $(CC) $(ARCH_FLAG) -E -dM -x c /dev/null 2>/dev/null | cksum)
 ifneq ($(FLAGS_NOW),$(shell cat $(STAMP) 2>/dev/null))
 $(STAMP): FORCE
@@ -207,14 +217,6 @@ EMULATED       := $(BUILD)/emulated
 EMULATION      := $(wildcard tests/cuda/*.cpp)
 EMULATED_OBJECTS := $(CUDA_SOURCES:%.c=$(EMULATED)/%.o) $(KERNELS:%.cu=$(EMULATED)/%.cu.o) $(EMULATION:%.cpp=$(EMULATED)/%.o) \
                     $(patsubst %.cu,$(EMULATED)/%.cu.o,$(wildcard tests/cuda/*.cu))
-
-CXX := $(patsubst %gcc,%g++,$(patsubst %clang,%clang++,$(CC)))
-CXX_WARN := -Wall -Wextra -Wshadow -Wno-unknown-pragmas -Wno-unused-function $(if $(WERROR),-Werror)
-CXX_FLAGS = -std=gnu++17 -I. -Itests/cuda -fPIC -O1 -g $(FLOAT) $(CXX_WARN) $(SANITIZE) $(if $(filter f64,$(REAL)),-DTTN_REAL64)
-# A call before every load and store of a kernel, which tests/cuda/shadow.cpp answers (not ThreadSanitizer, which is not linked).
-# AddressSanitizer goes without.
-LOOK := $(if $(SAN),,-fsanitize=thread $(if $(findstring clang,$(CC)),-mllvm -tsan-instrument-func-entry-exit=0, \
-            --param tsan-instrument-func-entry-exit=0))
 
 $(EMULATED)/%.cu.o: %.cu $(STAMP)
 	@mkdir -p $(@D)

@@ -75,6 +75,7 @@ struct ttn_event {
 ttn_status ttn_cuda_status(cudaError_t answer, const char *what, ttn_error *err)
 {
     if (answer == cudaSuccess) return TTN_OK;
+    (void)cudaGetLastError(); /* told once is enough: else the next launch that succeeds would tell it again */
     const ttn_status status = answer == cudaErrorMemoryAllocation ? TTN_ENOMEM : TTN_EDEVICE;
     return TTN_FAIL(err, status, "GPU: %s: %s (%s)", what, cudaGetErrorName(answer), cudaGetErrorString(answer));
 }
@@ -124,7 +125,6 @@ static ttn_status take(ttn_memory *m, size_t bytes, ttn_error *err)
     const cudaError_t answer = cudaMalloc(&m->start, bytes > LEAST ? bytes : LEAST);
     if (answer != cudaSuccess) {
         m->start = NULL;
-        (void)cudaGetLastError(); /* told once is enough */
         return ttn_cuda_status(answer, what, err);
     }
     m->bytes = bytes;

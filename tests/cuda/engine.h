@@ -74,6 +74,10 @@ extern uint3 running_block;
 
 void run(const launch &l);
 
+/* The stacks of a block's threads. */
+bool is_stack(const void *at);
+int stack_bytes();
+
 /* Takes random numbers of the order's stream: below n. */
 unsigned random_below(unsigned n);
 emulation_order order();
@@ -133,8 +137,11 @@ bool is_stream(cudaStream_t stream);
 /* "0x… is byte 12 of an allocation of 400 bytes", "… is memory of the host". */
 void describe(const void *at, char *text, size_t room);
 
-/* Handles a fault at this address: does not return when a kernel made it. False: not ours. */
-bool explain_fault(const void *at);
+/* Whole pages, which the kernel gives when they are touched; past the test harness, which counts and fails the calls of the
+ * library. usable: read and write, else no rights. */
+char *map_pages(size_t bytes, bool usable);
+void unmap_pages(void *start, size_t bytes);
+void set_rights(void *start, size_t bytes, bool usable);
 
 } /* namespace emulation */
 #endif

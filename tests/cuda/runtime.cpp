@@ -66,41 +66,24 @@ static struct {
     struct sigaction before;
 } self;
 
-/* ---- calls and errors ---- */
-
-cudaError_t set_last_error(cudaError_t e)
-{
-    if (e != cudaSuccess) self.last = e;
-    return e;
-}
-
-cudaError_t enter(const char *call)
-{
-    (void)call;
-    if (failed()) return set_last_error(cudaErrorLaunchFailure);
-    self.calls++;
-    if (self.calls != self.fail_at) return cudaSuccess;
-    self.hit = true;
-    return set_last_error(self.fail_with);
-}
-
 /* ---- the host's fault ---- */
 
-bool explain_fault(const void *at)
+/* Does not return when a kernel made it. */
+static void explain_fault(const void *at)
 {
     const char *a = static_cast<const char *>(at);
-    if (running && running->in_kernel) {
+    if (running) {
         char place[256];
         describe(at, place, sizeof place);
+        if (is_stack(at)) fail("needs more stack than the emulation gives a thread, %d KiB", stack_bytes() >> 10);
         fail("touches %s", place);
     }
     for (const allocation &m : self.memory) {
         if (a < m.map || a >= m.map + m.map_bytes) continue;
         fprintf(stderr, "# host code touches device memory: byte %td of an allocation of %zu bytes\n", a - m.start,
                 m.bytes);
-        return true;
+        return;
     }
-    return false;
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -127,19 +110,60 @@ static void watch_faults()
     self.before = now;
     struct sigaction ours = {};
     ours.sa_sigaction = on_fault;
-    ours.sa_flags = SA_SIGINFO | SA_NODEFER; /* it may not return */
+    ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK; /* it may not return; there may be no stack left */
+    static char stack[64 << 10];
+    stack_t alternate = {};
+    alternate.ss_sp = stack;
+    alternate.ss_size = sizeof stack;
+    sigaltstack(&alternate, nullptr);
     sigaction(SIGSEGV, &ours, nullptr);
+}
+
+/* ---- calls and errors ---- */
+
+cudaError_t set_last_error(cudaError_t e)
+{
+    if (e != cudaSuccess) self.last = e;
+    return e;
+}
+
+cudaError_t enter(const char *call)
+{
+    (void)call;
+    watch_faults();
+    if (failed()) return set_last_error(cudaErrorLaunchFailure);
+    self.calls++;
+    if (self.calls != self.fail_at) return cudaSuccess;
+    self.hit = true;
+    return set_last_error(self.fail_with);
 }
 
 /* ---- rights ---- */
 
-/* Past the test harness, which counts and fails calls of the library. */
-static void set_rights(const allocation &m, int rights)
+static void give_up(const char *what)
 {
-    if (syscall(SYS_mprotect, m.start, (m.bytes + PAGE - 1) / PAGE * PAGE, rights) != 0) {
-        perror("the emulation: mprotect");
-        exit(2);
-    }
+    perror(what);
+    exit(2);
+}
+
+char *map_pages(size_t bytes, bool usable)
+{
+    void *at = reinterpret_cast<void *>(syscall(SYS_mmap, nullptr, bytes, usable ? PROT_READ | PROT_WRITE : PROT_NONE,
+                                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, (long)0));
+    if (at == MAP_FAILED) give_up("the emulation: mmap");
+    return static_cast<char *>(at);
+}
+
+void unmap_pages(void *start, size_t bytes)
+{
+    munmap(start, bytes);
+}
+
+void set_rights(void *start, size_t bytes, bool usable)
+{
+    const size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
+    if (syscall(SYS_mprotect, start, whole, usable ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+        give_up("the emulation: mprotect");
 }
 
 static void open_memory()
@@ -147,13 +171,13 @@ static void open_memory()
     watch_faults();
     self.open = true;
     for (const allocation &m : self.memory)
-        set_rights(m, PROT_READ | PROT_WRITE);
+        set_rights(m.start, m.bytes, true);
 }
 
 static void close_memory()
 {
     for (const allocation &m : self.memory)
-        set_rights(m, PROT_NONE);
+        set_rights(m.start, m.bytes, false);
     self.open = false;
 }
 
@@ -261,10 +285,7 @@ static allocation map(size_t bytes)
     allocation m = {};
     const size_t inside = (bytes + PAGE - 1) / PAGE * PAGE;
     m.map_bytes = inside + 2 * PAGE;
-    void *at = reinterpret_cast<void *>(
-        syscall(SYS_mmap, nullptr, m.map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, (long)0));
-    if (at == MAP_FAILED) return m;
-    m.map = static_cast<char *>(at);
+    m.map = map_pages(m.map_bytes, false);
     m.start = m.map + PAGE;
     m.bytes = bytes;
     return m;
@@ -417,10 +438,9 @@ cudaError_t cudaMalloc(void **pointer, size_t bytes)
     if (bytes == 0) return cudaSuccess;
     if (bytes > self.most - self.allocated) return set_last_error(cudaErrorMemoryAllocation);
     const allocation m = map(bytes);
-    if (!m.map) return set_last_error(cudaErrorMemoryAllocation);
-    set_rights(m, PROT_READ | PROT_WRITE);
+    set_rights(m.start, m.bytes, true);
     memset(m.start, 0xFF, bytes); /* NaN, as far as it is numbers */
-    if (!self.open) set_rights(m, PROT_NONE);
+    if (!self.open) set_rights(m.start, m.bytes, false);
     poison_rest(m);
     watch_faults();
     self.memory.push_back(m);
@@ -444,7 +464,7 @@ cudaError_t cudaFree(void *pointer)
     unpoison(*m);
     remove_region(pointer);
     self.allocated -= m->bytes;
-    munmap(m->map, m->map_bytes);
+    unmap_pages(m->map, m->map_bytes);
     self.memory.erase(self.memory.begin() + (m - self.memory.data()));
     return after_waiting();
 }
@@ -668,6 +688,7 @@ void emulation_reset(void)
 {
     drop_queues();
     forget_failure();
+    watch_faults();
     self.last = cudaSuccess;
     self.fail_at = 0;
     self.hit = false;

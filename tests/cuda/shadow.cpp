@@ -9,7 +9,8 @@
  *     a race in a block: two threads use an address, one of them writes, and no barrier stands between (__syncthreads,
  *         or __syncwarp in one warp; shuffles order no memory)
  *     two blocks of one launch that use an address of the device and one writes: there is no order between blocks
- *     float4 and the like where they are not aligned; __ldg of what the kernel writes
+ *     float4 and the like where they are not aligned, an index that an array does not have (-fsanitize=alignment,bounds,
+ *         answered here too); __ldg of what the kernel writes
  *
  * Not looked at: atomics against plain accesses, 1- and 2-byte accesses against larger ones of the same address, what is
  * done by memcpy in a kernel. AddressSanitizer can not be combined with that; a build under it sees the ends of arrays
@@ -17,12 +18,7 @@
  */
 #include <cstdio>
 #include <cstdlib>
-#include <sys/mman.h>
 #include "tests/cuda/engine.h"
-
-#if defined(EMULATION_ADDRESS_SANITIZER)
-#include <sanitizer/asan_interface.h>
-#endif
 
 extern "C" char __executable_start, end; /* the linker's: the program's own code and constants lie between */
 
@@ -43,19 +39,13 @@ static struct {
 
 static cell *cells(size_t n)
 {
-    void *map =
-        mmap(nullptr, n * sizeof(cell), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map == MAP_FAILED) {
-        fprintf(stderr, "the emulation has no memory for what it knows of %zu cells\n", n);
-        exit(2);
-    }
-    return static_cast<cell *>(map);
+    return reinterpret_cast<cell *>(map_pages(n * sizeof(cell), true));
 }
 
 static void free_cells(const region &r)
 {
-    if (r.words) munmap(r.words, (r.bytes / 4 + 1) * sizeof(cell));
-    if (r.units) munmap(r.units, (r.bytes + 1) * sizeof(cell));
+    if (r.words) unmap_pages(r.words, (r.bytes / 4 + 1) * sizeof(cell));
+    if (r.units) unmap_pages(r.units, (r.bytes + 1) * sizeof(cell));
 }
 
 void add_region(void *start, size_t bytes)
@@ -337,13 +327,6 @@ void look(const void *address, size_t bytes, access kind)
     me->in_kernel = true;
 }
 
-static void look_aligned(const void *at, size_t bytes, access kind)
-{
-    if (running && running->in_kernel && reinterpret_cast<uintptr_t>(at) % bytes != 0)
-        fail("%s %zu bytes at %p, which is no multiple of %zu", verb(kind), bytes, at, bytes);
-    look(at, bytes, kind);
-}
-
 } /* namespace emulation */
 
 using namespace emulation;
@@ -395,19 +378,19 @@ extern "C" {
 #define TSAN_ACCESS(bytes)                       \
     void __tsan_read##bytes(void *at)            \
     {                                            \
-        look_aligned(at, bytes, access::read);   \
+        look(at, bytes, access::read);           \
     }                                            \
     void __tsan_write##bytes(void *at)           \
     {                                            \
-        look_aligned(at, bytes, access::write);  \
+        look(at, bytes, access::write);          \
     }                                            \
     void __tsan_volatile_read##bytes(void *at)   \
     {                                            \
-        look_aligned(at, bytes, access::read);   \
+        look(at, bytes, access::read);           \
     }                                            \
     void __tsan_volatile_write##bytes(void *at)  \
     {                                            \
-        look_aligned(at, bytes, access::write);  \
+        look(at, bytes, access::write);          \
     }                                            \
     void __tsan_unaligned_read##bytes(void *at)  \
     {                                            \
@@ -469,5 +452,32 @@ void __tsan_vptr_update(void **at, void *value)
 void __tsan_vptr_read(void **at)
 {
     (void)at;
+}
+
+/* The first member of what UndefinedBehaviorSanitizer's calls bring. */
+struct place_in_source {
+    const char *file;
+    uint32_t line, column;
+};
+
+void __ubsan_handle_type_mismatch_v1(const place_in_source *at, void *pointer);
+void __ubsan_handle_out_of_bounds(const place_in_source *at, void *index);
+
+/* In a kernel this ends it; in host code nobody goes on. */
+static void fail_at(const place_in_source *at, const char *what, void *value)
+{
+    fail("%s:%u: %s %p", at->file, at->line, what, value);
+    fprintf(stderr, "%s\n", emulation_failure());
+    std::abort();
+}
+
+void __ubsan_handle_type_mismatch_v1(const place_in_source *at, void *pointer)
+{
+    fail_at(at, "a number whose type must be aligned is at the misaligned address", pointer);
+}
+
+void __ubsan_handle_out_of_bounds(const place_in_source *at, void *index)
+{
+    fail_at(at, "the array does not have the index", index);
 }
 }
