@@ -214,7 +214,7 @@ $(BUILD)/tests/%: $(OBJ)/tests/%.o $(HARNESS_OBJECTS) $(BUILD)/libtitin.a
 # tests/cuda/test_*.c run every kernel on an emulation of CUDA in plain C++ (tests/cuda/*.cpp). They are linked with the
 # sources of a CUDA build in front of the library, whose device_nocuda.o and registry_nocuda.o nobody then asks for.
 EMULATED       := $(BUILD)/emulated
-EMULATION      := $(wildcard tests/cuda/*.cpp)
+EMULATION      := $(filter-out $(if $(SAN),tests/cuda/callbacks.cpp),$(wildcard tests/cuda/*.cpp))
 EMULATED_OBJECTS := $(CUDA_SOURCES:%.c=$(EMULATED)/%.o) $(KERNELS:%.cu=$(EMULATED)/%.cu.o) $(EMULATION:%.cpp=$(EMULATED)/%.o) \
                     $(patsubst %.cu,$(EMULATED)/%.cu.o,$(wildcard tests/cuda/*.cu))
 

@@ -31,7 +31,7 @@ enum {
 
 /* What is in flight from one slot of the ring. */
 typedef struct {
-    cudaEvent_t left; /* recorded when the slot was full */
+    cudaEvent_t left; /* recorded behind the last copy from it */
     int in_flight;
 } slot;
 
@@ -45,13 +45,13 @@ typedef struct {
     void *workspace;
     size_t workspace_bytes;
     cudaStream_t multiplying; /* whose products use the workspace; NULL: nobody's yet */
-    cudaEvent_t multiplied;
+    cudaEvent_t multiplied;   /* recorded behind the last product of a stream that is not ours: it may be gone by now */
 
     char *ring; /* SLOTS * SLOT_BYTES, pinned */
     slot slot[SLOTS];
     int at;             /* the slot that is being filled … */
     size_t filled;      /* … up to here … */
-    cudaStream_t taker; /* … for this stream */
+    cudaStream_t taker; /* … for this stream, which may be gone by now */
     char *landing;      /* LANDING_BYTES, pinned */
 
     ttn_cuda_nonfinite *found; /* of the device */
@@ -118,11 +118,10 @@ static void memory_destroy(ttn_memory *m)
 /* A region of nothing has an address, too. */
 static ttn_status take(ttn_memory *m, size_t bytes, ttn_error *err)
 {
-    enum { LEAST = 256 };
     char what[96];
     snprintf(what, sizeof what, "%zu bytes of memory", bytes);
     make_current(m->device);
-    const cudaError_t answer = cudaMalloc(&m->start, bytes > LEAST ? bytes : LEAST);
+    const cudaError_t answer = cudaMalloc(&m->start, bytes > 0 ? bytes : 1);
     if (answer != cudaSuccess) {
         m->start = NULL;
         return ttn_cuda_status(answer, what, err);
@@ -184,28 +183,16 @@ static const void **memory_user(ttn_memory *m)
 
 /* ---- copies ---- */
 
-/* The slot is full, or another stream wants to fill one: what is in it leaves in the stream's order. */
-static ttn_status close_slot(cuda_device *d, ttn_error *err)
-{
-    if (d->filled == 0) return TTN_OK;
-    slot *s = &d->slot[d->at];
-    const ttn_status status = TTN_CUDA_TRY(cudaEventRecord(s->left, d->taker), err, "noting what is under way");
-    if (status != TTN_OK) return status;
-    s->in_flight = 1;
-    d->at = (d->at + 1) % SLOTS;
-    d->filled = 0;
-    return TTN_OK;
-}
-
-/* Up to `bytes` of pinned memory for a copy on this queue: *ret_bytes at *ret. */
+/* Up to `bytes` of pinned memory for a copy on this queue: *ret_bytes at *ret. A slot is one stream's, so that one event says
+ * when it is free. */
 static ttn_status stage(cuda_device *d, cudaStream_t queue, size_t bytes, char **ret, size_t *ret_bytes, ttn_error *err)
 {
     if (d->filled == SLOT_BYTES || (d->filled > 0 && d->taker != queue)) {
-        const ttn_status status = close_slot(d, err);
-        if (status != TTN_OK) return status;
+        d->at = (d->at + 1) % SLOTS;
+        d->filled = 0;
     }
     slot *s = &d->slot[d->at];
-    if (s->in_flight) {
+    if (d->filled == 0 && s->in_flight) {
         const ttn_status status = TTN_CUDA_TRY(cudaEventSynchronize(s->left), err, "waiting for copies to the GPU");
         if (status != TTN_OK) return status;
         s->in_flight = 0;
@@ -231,7 +218,11 @@ static ttn_status put(const ttn_stream *s, void *to, const void *from_host, size
         memcpy(staged, (const char *)from_host + done, piece);
         status = TTN_CUDA_TRY(cudaMemcpyAsync((char *)to + done, staged, piece, cudaMemcpyHostToDevice, queue), err,
                               "copying to the GPU");
+        slot *used = &d->slot[d->at];
+        if (status == TTN_OK)
+            status = TTN_CUDA_TRY(cudaEventRecord(used->left, queue), err, "noting what is under way");
         if (status != TTN_OK) return status;
+        used->in_flight = 1;
         done += piece;
     }
     return TTN_OK;
@@ -281,13 +272,18 @@ static ttn_status add(const ttn_stream *s, void *to, const void *from, int64_t n
     return ttn_cuda_add_array(s, to, from, n, err);
 }
 
+static ttn_status note_products(cuda_device *d, cudaStream_t queue, ttn_error *err)
+{
+    return TTN_CUDA_TRY(cudaEventRecord(d->multiplied, queue), err, "noting where products end");
+}
+
 /* The products of this queue are next in the workspace. */
 static ttn_status take_workspace(cuda_device *d, cudaStream_t queue, ttn_error *err)
 {
     if (d->multiplying == queue) return TTN_OK;
     ttn_status status = TTN_OK;
     if (d->multiplying) {
-        status = TTN_CUDA_TRY(cudaEventRecord(d->multiplied, d->multiplying), err, "noting where products end");
+        if (d->multiplying == d->queue) status = note_products(d, d->queue, err);
         if (status == TTN_OK)
             status = TTN_CUDA_TRY(cudaStreamWaitEvent(queue, d->multiplied, 0), err,
                                   "waiting for another stream's products");
@@ -312,7 +308,8 @@ static ttn_status gemm(const ttn_stream *s, ttn_trans ta, ttn_trans tb, int64_t 
     const ttn_status bad = ttn_device_check_product(m, n, k, a.ld, b.ld, c.ld, err);
     if (bad != TTN_OK) return bad;
     if (m == 0 || n == 0) return TTN_OK;
-    const ttn_status status = take_workspace(d, ttn_cuda_queue(s), err);
+    const cudaStream_t queue = ttn_cuda_queue(s);
+    const ttn_status status = take_workspace(d, queue, err);
     if (status != TTN_OK) return status;
     const int lda = a.ld > 0 ? (int)a.ld : 1; /* 0 when there is nothing to multiply */
     const int ldb = b.ld > 0 ? (int)b.ld : 1;
@@ -326,7 +323,7 @@ static ttn_status gemm(const ttn_stream *s, ttn_trans ta, ttn_trans tb, int64_t 
         answer = cublasSgemm(d->blas, operation(tb), operation(ta), (int)n, (int)m, (int)k, &alpha32, b.at, ldb, a.at,
                              lda, &beta32, c.at, (int)c.ld);
     }
-    if (answer == CUBLAS_STATUS_SUCCESS) return TTN_OK;
+    if (answer == CUBLAS_STATUS_SUCCESS) return queue == d->queue ? TTN_OK : note_products(d, queue, err);
     char what[128];
     snprintf(what, sizeof what, "a product of (%" PRId64 ", %" PRId64 ") and (%" PRId64 ", %" PRId64 ")", m, k, k, n);
     return blas_status(answer, what, err);

@@ -450,15 +450,21 @@ cudaError_t cudaMalloc(void **pointer, size_t bytes)
     return cudaSuccess;
 }
 
+/* Memory is given back whatever the answer, and not before what is queued is done. */
+static cudaError_t begin_free()
+{
+    const cudaError_t entered = enter("free");
+    if (failed())
+        drop_queues();
+    else
+        drain_all();
+    return entered;
+}
+
 cudaError_t cudaFree(void *pointer)
 {
-    if (failed()) {
-        drop_queues();
-    } else {
-        ENTER();
-        drain_all();
-    }
-    if (!pointer) return cudaSuccess;
+    const cudaError_t entered = begin_free();
+    if (!pointer) return entered;
     const allocation *m = find(self.memory, pointer);
     if (!m) return set_last_error(cudaErrorInvalidValue);
     unpoison(*m);
@@ -466,7 +472,7 @@ cudaError_t cudaFree(void *pointer)
     self.allocated -= m->bytes;
     unmap_pages(m->map, m->map_bytes);
     self.memory.erase(self.memory.begin() + (m - self.memory.data()));
-    return after_waiting();
+    return entered != cudaSuccess ? entered : after_waiting();
 }
 
 cudaError_t cudaMallocHost(void **pointer, size_t bytes)
@@ -486,18 +492,13 @@ cudaError_t cudaMallocHost(void **pointer, size_t bytes)
 
 cudaError_t cudaFreeHost(void *pointer)
 {
-    if (failed()) {
-        drop_queues();
-    } else {
-        ENTER();
-        drain_all();
-    }
-    if (!pointer) return cudaSuccess;
+    const cudaError_t entered = begin_free();
+    if (!pointer) return entered;
     const allocation *m = find(self.pinned, pointer);
     if (!m) return set_last_error(cudaErrorInvalidValue);
     delete[] m->start;
     self.pinned.erase(self.pinned.begin() + (m - self.pinned.data()));
-    return after_waiting();
+    return entered != cudaSuccess ? entered : after_waiting();
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
