@@ -74,6 +74,14 @@ TTN_HD void ttn_philox_at(uint64_t key, uint64_t high, uint64_t low, uint32_t wo
     ttn_philox(counter, keys, word);
 }
 
+/* The key of a stream: words 1 and 0 of the block with key `seed` and counter (number, name): ttn_rng_key (core/rng.h). */
+TTN_HD uint64_t ttn_philox_key(uint64_t seed, uint64_t name, uint64_t number)
+{
+    uint32_t word[4];
+    ttn_philox_at(seed, number, name, word);
+    return (uint64_t)word[1] << 32 | word[0];
+}
+
 /* The low half of the counter for what belongs to a residue: `position` counts from the start of its sequence, and one
  * block serves the four channels 4 `block` … 4 `block` + 3. The high half is the sequence's number in the data set. */
 TTN_HD uint64_t ttn_philox_place(uint32_t position, uint32_t block)

@@ -12,9 +12,7 @@ static uint64_t join(uint32_t high, uint32_t low)
 
 uint64_t ttn_rng_key(uint64_t seed, uint64_t name, uint64_t step)
 {
-    uint32_t word[4];
-    ttn_philox_at(seed, step, name, word);
-    return join(word[1], word[0]);
+    return ttn_philox_key(seed, name, step);
 }
 
 /* ---- blocks side by side ----

@@ -35,6 +35,7 @@
 #include "autograd/attention.h"
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
+#include "autograd/ops/attn_exact.h"
 #include "core/blas.h"
 #include "core/memory.h"
 #include "core/rng.h"
@@ -230,10 +231,7 @@ typedef struct {
     const ttn_call *c;
     packed p;
     int causal;
-    real scale;
-    int drops;          /* dropout is on */
-    uint32_t threshold; /* words below it are dropped */
-    real kept;          /* 1 / (1 - rate) */
+    ttn_attn_exact_rule rule;
 } job;
 
 /* One tile of one pair. */
@@ -306,7 +304,7 @@ static task find_task(const job *j, group g, int64_t number)
 static job start(const ttn_call *c, ttn_pass pass)
 {
     const attributes *a = c->sig->attr;
-    job j = {.c = c, .causal = a->causal != 0, .kept = 1};
+    job j = {.c = c, .causal = a->causal != 0, .rule = ttn_attn_exact_rule_of(c)};
     lay_out(c->sig, pass, c->work, &j.p);
     const int64_t S = c->feed->used.seqs;
     j.p.seqs = S;
@@ -318,12 +316,6 @@ static job start(const ttn_call *c, ttn_pass pass)
         const int64_t n = c->feed->span[s].n;
         first_tile[s + 1] = first_tile[s] + tiles_of(n);
         first_row[s + 1] = first_row[s] + tiles_of(n) * height_of(n);
-    }
-    j.scale = a->scale > 0 ? (real)a->scale : (real)(1 / sqrt((double)j.p.D));
-    if (c->feed->training && a->dropout > 0) {
-        j.drops = 1;
-        j.threshold = (uint32_t)(a->dropout * 0x1p32);
-        j.kept = (real)(1 / (1 - a->dropout));
     }
     return j;
 }
@@ -406,15 +398,9 @@ static void scores(const job *j, const task *query, const task *key, real *a)
 {
     const int64_t height = key->height;
     const int64_t D = j->p.D;
-    ttn_gemm(TTN_N, TTN_T, height, height, D, (double)j->scale, ttn_in(j->p.q + query->at * D, D),
+    ttn_gemm(TTN_N, TTN_T, height, height, D, (double)j->rule.scale, ttn_in(j->p.q + query->at * D, D),
              ttn_in(j->p.k + key->at * D, D), 0, ttn_out(a, height));
     mask(j, query, key, a);
-}
-
-/* The head's own key. */
-static uint64_t head_key(const job *j, int64_t head)
-{
-    return ttn_rng_key(j->c->key, (uint64_t)head, 0);
 }
 
 /* Random words for row r of the query tile against the key tile's rows. Returns the word of the first of them. */
@@ -426,7 +412,7 @@ static const uint32_t *draw(const job *j, uint64_t key_of_head, const task *quer
     const uint64_t sample = f->sample ? f->sample[query->seq] : (uint64_t)query->seq;
     const int64_t i = start + query->tile * query->height + r;
     const int64_t t = start + key->tile * key->height;
-    ttn_rng_words(key_of_head, sample, ttn_philox_place((uint32_t)i, (uint32_t)(t / 4)), key->height / 4 + 1, word);
+    ttn_rng_words(key_of_head, sample, ttn_attn_exact_place(i, t / 4), key->height / 4 + 1, word);
     return word + t % 4;
 }
 
@@ -481,12 +467,14 @@ static void rescale(int64_t height, int64_t D, const scratch *s)
 static void drop(const job *j, uint64_t key_of_head, const task *query, const task *key, const scratch *s)
 {
     const int64_t height = key->height;
+    const uint32_t threshold = j->rule.threshold;
+    const real kept = j->rule.kept;
     for (int64_t r = 0; r < query->live; r++) {
         const uint32_t *word = draw(j, key_of_head, query, key, r, s->word);
         real *row = s->a + r * height;
 #pragma omp simd
         for (int64_t t = 0; t < height; t++)
-            row[t] *= word[t] >= j->threshold ? j->kept : 0;
+            row[t] *= ttn_attn_exact_kept(word[t], threshold, kept);
     }
 }
 
@@ -495,7 +483,7 @@ static void attend(const job *j, const task *query, const scratch *s)
     const int64_t height = query->height;
     const int64_t D = j->p.D;
     const int64_t n_key = j->causal ? query->tile + 1 : query->T;
-    const uint64_t key_of_head = j->drops ? head_key(j, query->head) : 0;
+    const uint64_t key_of_head = j->rule.drops ? ttn_attn_exact_key(j->c->key, query->head) : 0;
     for (int64_t r = 0; r < height; r++) {
         s->max[r] = -(real)INFINITY;
         s->sum[r] = 0;
@@ -506,7 +494,7 @@ static void attend(const job *j, const task *query, const scratch *s)
         scores(j, query, &key, s->a);
         exponentials(height, s->a, s);
         rescale(height, D, s);
-        if (j->drops) drop(j, key_of_head, query, &key, s);
+        if (j->rule.drops) drop(j, key_of_head, query, &key, s);
         ttn_gemm(TTN_N, TTN_N, height, D, height, 1, ttn_in(s->a, height), ttn_in(j->p.v + key.at * D, D), 1,
                  ttn_out(s->sum_v, D));
     }
@@ -584,7 +572,7 @@ static void prepare_rows(const job *j, const task *t, int for_scores)
         real delta = 0;
         for (int w = 0; w < PARTS; w++)
             delta += part[w];
-        j->p.delta[t->at + r] = j->scale * delta;
+        j->p.delta[t->at + r] = j->rule.scale * delta;
     }
 }
 
@@ -592,36 +580,36 @@ static void prepare_rows(const job *j, const task *t, int for_scores)
 static void weights(const job *j, const task *query, const task *key, const scratch *s, real *b)
 {
     const int64_t height = key->height;
-    const real scale = j->scale;
-    const uint64_t key_of_head = j->drops ? head_key(j, query->head) : 0;
+    const real scale = j->rule.scale;
+    const uint64_t key_of_head = j->rule.drops ? ttn_attn_exact_key(j->c->key, query->head) : 0;
     for (int64_t r = 0; r < height; r++) {
         const real lse = j->p.lse[query->at + r];
         const real delta = j->p.delta[query->at + r];
         real *p = s->a + r * height;
         real *e = b ? b + r * height : NULL;
-        if (j->drops) {
+        if (j->rule.drops) {
             const uint32_t *word = draw(j, key_of_head, query, key, r, s->word);
-            const real kept = j->kept;
-            const uint32_t threshold = j->threshold;
+            const real kept = j->rule.kept;
+            const uint32_t threshold = j->rule.threshold;
             if (e) {
 #pragma omp simd
                 for (int64_t t = 0; t < height; t++) {
-                    const real z = word[t] >= threshold ? kept : 0;
+                    const real z = ttn_attn_exact_kept(word[t], threshold, kept);
                     const real weight = ttn_exp(p[t] - lse);
                     p[t] = weight * z;
-                    e[t] = weight * (scale * (z * e[t]) - delta);
+                    e[t] = ttn_attn_exact_slope(weight, z, e[t], scale, delta);
                 }
             } else {
 #pragma omp simd
                 for (int64_t t = 0; t < height; t++)
-                    p[t] = ttn_exp(p[t] - lse) * (word[t] >= threshold ? kept : 0);
+                    p[t] = ttn_exp(p[t] - lse) * ttn_attn_exact_kept(word[t], threshold, kept);
             }
         } else if (e) {
 #pragma omp simd
             for (int64_t t = 0; t < height; t++) {
                 const real weight = ttn_exp(p[t] - lse);
                 p[t] = weight;
-                e[t] = weight * (scale * e[t] - delta);
+                e[t] = ttn_attn_exact_slope(weight, 1, e[t], scale, delta);
             }
         } else {
 #pragma omp simd

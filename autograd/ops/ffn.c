@@ -22,26 +22,21 @@
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
 #include "autograd/ops/activation.h"
+#include "autograd/ops/ffn.h"
 #include "core/gemm.h"
 
-enum { W1 = 1, B1, W2, B2, W3, B3, N_IN };
+enum {
+    W1 = TTN_FFN_W1,
+    B1 = TTN_FFN_B1,
+    W2 = TTN_FFN_W2,
+    B2 = TTN_FFN_B2,
+    W3 = TTN_FFN_W3,
+    B3 = TTN_FFN_B3,
+    N_IN = TTN_FFN_N_IN,
+};
 
-typedef struct {
-    ttn_activation act;
-} attributes;
-
-typedef struct {
-    int64_t N, C, F;
-    int gated;
-    int64_t ld; /* of aux 0 */
-} dims;
-
-static dims dims_of(const ttn_sig *s)
-{
-    const int gated = s->in[W3].ndim >= 0;
-    const int64_t F = s->in[W1].dim[0];
-    return (dims){.N = s->in[0].dim[0], .C = s->in[0].dim[1], .F = F, .gated = gated, .ld = gated ? 2 * F : F};
-}
+typedef ttn_ffn_attributes attributes;
+typedef ttn_ffn_dims dims;
 
 /* ---- shape ---- */
 
@@ -122,7 +117,7 @@ static ttn_status shape(ttn_sig *s, ttn_error *err)
     ttn_status status = ttn_want_shape(s, 0, "ffn", "x", "(N, C)", err);
     if (status == TTN_OK) status = ttn_want_shape(s, W1, "ffn", "W1", "(F, C)", err);
     if (status != TTN_OK) return status;
-    const dims d = dims_of(s);
+    const dims d = ttn_ffn_dims_of(s);
     if (d.C < 1 || d.F < 1)
         return TTN_FAIL(err, TTN_EINVAL, "ffn: x has width %" PRId64 " and W1 height %" PRId64 ", expected at least 1",
                         d.C, d.F);
@@ -157,7 +152,7 @@ static ttn_status shape(ttn_sig *s, ttn_error *err)
  * stay in a cache. */
 static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
 {
-    const dims d = dims_of(s);
+    const dims d = ttn_ffn_dims_of(s);
     const double hidden = (double)d.N * (double)d.F;
     const double product = 2 * hidden * (double)d.C;
     const double weights = (double)d.C * (double)d.F * (d.gated ? 3 : 2);
@@ -239,9 +234,9 @@ static inline __attribute__((always_inline)) void gradient_loop(ttn_activation a
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
-        const real z = h[i];
-        h[i] = ttn_act_value(act, z);
-        d[i] = ttn_act_grad(act, z) * d[i];
+        const ttn_ffn_element made = ttn_ffn_plain(act, h[i], d[i]);
+        h[i] = made.h;
+        d[i] = made.dz;
     }
 }
 
@@ -268,13 +263,10 @@ static inline __attribute__((always_inline)) void gated_loop(ttn_activation act,
 {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
-        const real z = h[i];
-        const real u = e[i];
-        const real dh = d[i];
-        const real a = ttn_act_value(act, z);
-        h[i] = a * u;
-        e[i] = a * dh;
-        d[i] = ttn_act_grad(act, z) * u * dh;
+        const ttn_ffn_element made = ttn_ffn_gated(act, h[i], e[i], d[i]);
+        h[i] = made.h;
+        d[i] = made.dz;
+        e[i] = made.du;
     }
 }
 
@@ -354,7 +346,7 @@ static void forward_tile(const ttn_call *c, const dims *d, int64_t tile, real *h
 static ttn_status forward(const ttn_call *c, ttn_error *err)
 {
     (void)err;
-    const dims d = dims_of(c->sig);
+    const dims d = ttn_ffn_dims_of(c->sig);
     const int64_t used = ttn_used(c->feed, &c->sig->in[0]);
     const int64_t n_tile = (used + TTN_ROW_TILE - 1) / TTN_ROW_TILE;
 #pragma omp parallel for num_threads(c->on->n_thread) schedule(static)
@@ -366,11 +358,10 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
 
 /* ---- backward ---- */
 
-/* What the gradients asked for need; all that is not needed is not made, and its inputs are not there. */
+/* What is the same for all tiles. */
 typedef struct {
     dims d;
-    int d_hidden; /* dz or du */
-    int u;        /* for dz and h */
+    ttn_ffn_needs needs;
     ttn_wgrad w1, w2, w3;
     int64_t task_w1, task_w2, task_w3, n_task; /* tasks that add a tile to sums: the first of each weight; of all */
     int64_t lanes;
@@ -385,14 +376,12 @@ static int sums_biases(const ttn_call *c)
 
 static job job_of(const ttn_call *c)
 {
-    job j = {.d = dims_of(c->sig)};
+    job j = {.d = ttn_ffn_dims_of(c->sig)};
     const dims *d = &j.d;
     const layout l = layout_of(d);
     const int64_t used = ttn_used(c->feed, &c->sig->in[0]);
     char *work = c->work;
-    const int dz = c->din[0] || c->din[W1] || c->din[B1];
-    j.d_hidden = dz || c->din[W3] || c->din[B3];
-    j.u = d->gated && (dz || c->din[W2]);
+    j.needs = ttn_ffn_needs_of(c, d->gated);
     j.w1 = ttn_wgrad_begin(d->N, used, d->F, d->C, work + l.w1);
     j.w2 = ttn_wgrad_begin(d->N, used, d->C, d->F, work + l.w2);
     j.w3 = ttn_wgrad_begin(d->N, used, d->F, d->C, work + l.w3);
@@ -414,7 +403,7 @@ static void backward_row(const ttn_call *c, const job *j, const real *z, const r
     real *h = s->h + r * F;
     real *dh = s->d + r * F;
     real *e = j->d.gated ? s->e + r * F : NULL;
-    if (!j->d_hidden) {
+    if (!j->needs.d_hidden) {
         hidden_row(c, &j->d, z, u, h);
         return;
     }
@@ -422,7 +411,7 @@ static void backward_row(const ttn_call *c, const job *j, const real *z, const r
     if (!j->d.gated) {
         gradients(act, F, h, dh);
     } else {
-        if (j->u)
+        if (j->needs.u)
             add_bias(F, u, c->in[B3], e);
         else
             memset(e, 0, (size_t)F * sizeof *e); /* only du is wanted: h and dz are not looked at */
@@ -445,9 +434,9 @@ static void backward_tile(const ttn_call *c, const job *j, int64_t tile, const s
         z = (const real *)c->aux[0] + first * ld;
         if (d->gated) u = z + d->F;
     } else {
-        make_hidden(c, d, tile, s->h, j->u ? s->e : NULL, ld);
+        make_hidden(c, d, tile, s->h, j->needs.u ? s->e : NULL, ld);
     }
-    if (j->d_hidden)
+    if (j->needs.d_hidden)
         ttn_gemm(TTN_N, TTN_N, rows, d->F, d->C, 1, ttn_in((const real *)c->dout[0] + first * d->C, d->C),
                  ttn_in(c->in[W2], d->F), 0, ttn_out(s->d, d->F));
     memset(s->sum, 0, (size_t)d->ld * sizeof *s->sum);
@@ -545,7 +534,7 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
     const job j = job_of(c);
     const dims *d = &j.d;
     if (sums_biases(c)) memset(j.biases, 0, (size_t)(j.lanes * d->ld) * sizeof *j.biases);
-    if (j.d_hidden || c->din[W2]) backward_tiles(c, &j);
+    if (j.needs.d_hidden || c->din[W2]) backward_tiles(c, &j);
     if (c->din[0] && c->acc[0] == 0) ttn_zero_rest(c, &c->sig->in[0], c->din[0]);
     put_weight(c, &j.w1, W1);
     put_bias(c, &j, B1, 0);

@@ -22,15 +22,14 @@
 #include <string.h>
 #include "autograd/kernel.h"
 #include "autograd/ops.h"
+#include "autograd/ops/xent.h"
 #include "core/vecmath.h"
 
-typedef struct {
-    int64_t ignore;
-    double smoothing;
-} attributes;
+typedef ttn_xent_attributes attributes;
 
-enum { LOGITS, TARGET, WEIGHT };
-enum { SUM, COUNT, CORRECT, N_STAT };
+enum { LOGITS = TTN_XENT_LOGITS, TARGET = TTN_XENT_TARGET, WEIGHT = TTN_XENT_WEIGHT };
+enum { SUM = TTN_XENT_SUM, COUNT = TTN_XENT_COUNT, CORRECT = TTN_XENT_CORRECT, N_STAT = TTN_XENT_N_STAT };
+enum { OUT = TTN_XENT_OUT, WRONG = TTN_XENT_WRONG, RIGHT = TTN_XENT_RIGHT };
 
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
@@ -80,14 +79,7 @@ static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
 
 static int64_t target_of(const ttn_call *c, int64_t r)
 {
-    switch (c->sig->in[TARGET].type) {
-    case TTN_U8:
-        return ((const uint8_t *)c->in[TARGET])[r];
-    case TTN_I32:
-        return ((const int32_t *)c->in[TARGET])[r];
-    default:
-        return ((const int64_t *)c->in[TARGET])[r];
-    }
+    return ttn_xent_target(c->sig->in[TARGET].type, c->in[TARGET], r);
 }
 
 /* ---- over a row ----
@@ -197,8 +189,6 @@ static double mean_below(int64_t V, const real *x, real m)
 
 /* ---- forward ---- */
 
-enum { OUT, WRONG, RIGHT }; /* what a row is: it does not count, or its largest logit is (not) that of the target */
-
 static unsigned char classify(const real *x, int64_t target, real m)
 {
     if (!(x[target] == m)) return WRONG;
@@ -286,10 +276,9 @@ static int64_t forward_rows(const ttn_call *c, int64_t first, int64_t end, const
         const int64_t r = row[k];
         const real *x = logits + r * V;
         const int64_t target = target_of(c, r);
-        double nll = s[k];
-        if (a->smoothing < 1) nll -= (1 - a->smoothing) * ((double)x[target] - (double)max[r]); /* 0 times inf */
-        if (a->smoothing > 0) nll -= a->smoothing * mean_below(V, x, max[r]);
-        loss[r] = (real)nll;
+        const double target_below = (double)x[target] - (double)max[r];
+        const double all_below = a->smoothing > 0 ? mean_below(V, x, max[r]) : 0;
+        loss[r] = (real)ttn_xent_loss(a->smoothing, s[k], target_below, all_below);
         what[r] = classify(x, target, max[r]);
     }
     return bad;
@@ -328,32 +317,21 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
 
 /* ---- backward ---- */
 
-typedef struct {
-    real m, inverse, g, smooth; /* g (exp(x - m) inverse - smooth) */
-} slope;
-
-static inline real slope_at(const slope *f, real x)
+static void backward_row(int64_t V, const real *x, int64_t target, const ttn_xent_slope *f, real acc, real *dx)
 {
-    return f->g * (ttn_exp(x - f->m) * f->inverse - f->smooth);
-}
-
-static void backward_row(int64_t V, const real *x, int64_t target, const slope *f, real certain, real acc, real *dx)
-{
-    /* at the target p - 1 comes first: what is left of two numbers near 1 in a row that is nearly certain */
-    const real p = ttn_exp(x[target] - f->m) * f->inverse;
-    const real at_target = ttn_accumulate(acc, dx[target], f->g * ((p - certain) - f->smooth));
+    const real at_target = ttn_accumulate(acc, dx[target], ttn_xent_slope_at_target(f, x[target]));
     int64_t i = 0;
     for (; i + WIDTH <= V; i += WIDTH) {
 #pragma omp simd
         for (int j = 0; j < WIDTH; j++)
-            dx[i + j] = ttn_accumulate(acc, dx[i + j], slope_at(f, x[i + j]));
+            dx[i + j] = ttn_accumulate(acc, dx[i + j], ttn_xent_slope_at(f, x[i + j]));
     }
     if (i < V) {
         real full[WIDTH];
         fill_up(V, V - i, x, full);
 #pragma omp simd
         for (int j = 0; j < WIDTH; j++)
-            full[j] = slope_at(f, full[j]);
+            full[j] = ttn_xent_slope_at(f, full[j]);
         for (; i < V; i++)
             dx[i] = ttn_accumulate(acc, dx[i], full[WIDTH - V + i]);
     }
@@ -377,13 +355,15 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
     for (int64_t r = 0; r < used; r++) {
         real *dx = (real *)c->din[LOGITS] + r * V;
         const int64_t target = target_of(c, r);
-        slope f = {.m = ((const real *)c->aux[0])[r], .inverse = ((const real *)c->aux[1])[r], .smooth = smooth};
+        ttn_xent_slope f = {.m = ((const real *)c->aux[0])[r], .inverse = ((const real *)c->aux[1])[r]};
+        f.smooth = smooth;
+        f.certain = certain;
         f.g = (weight ? weight[r] * dsum : dsum) + (dloss ? dloss[r] : 0);
         if (f.inverse == 0 || target == a->ignore || f.g == 0) {
             if (acc == 0) memset(dx, 0, (size_t)V * sizeof *dx);
             continue;
         }
-        backward_row(V, (const real *)c->in[LOGITS] + r * V, target, &f, certain, acc, dx);
+        backward_row(V, (const real *)c->in[LOGITS] + r * V, target, &f, acc, dx);
     }
     if (acc == 0) ttn_zero_rest(c, &c->sig->in[LOGITS], c->din[LOGITS]);
     return TTN_OK;
