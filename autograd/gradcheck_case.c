@@ -211,7 +211,8 @@ ttn_status ttn_gradcheck_create(instance *t, const ttn_op *op, const ttn_case *k
         .on = {.device = device, .n_thread = 1},
         .device = kind == TTN_KERNELS_CPU ? NULL : device,
     };
-    if (!t->kernels) return FAULT(err, "%s: it has no kernels for the device '%s'", op->name, device->ops->name);
+    if (!t->kernels)
+        return FAULT(err, "%s: it has no kernels for the device '%s'", op->name, device ? device->ops->name : "cpu");
     ttn_status status = op->shape(&t->sig, err);
     if (status != TTN_OK) return status;
     for (int i = 0; i < op->n_in && status == TTN_OK; i++) {

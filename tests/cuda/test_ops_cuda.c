@@ -73,7 +73,7 @@ static ttn_status compare(const op_check *c, double *ret_worst, ttn_error *err)
 
 static ttn_status try_property(const op_check *c, double *ret_worst, ttn_error *err)
 {
-    (void)ret_worst;
+    *ret_worst = 0;
     const ttn_gradcheck_options o = options();
     return c->property->check(c->op, &c->op->cases[c->k], &o, err);
 }

@@ -16,7 +16,7 @@ struct op_check {
     char name[160];
     const ttn_op *op;
     int k;                        /* the case; -1: the op as a whole */
-    op_check_run run;             /* *ret_worst: a difference to be reported, or left alone */
+    op_check_run run;             /* *ret_worst: a difference to be reported, or 0 */
     const ttn_property *property; /* for run, may be NULL */
 };
 
