@@ -81,7 +81,7 @@ NVCC_FLAGS := -std=c++17 -I. -O3 -fmad=false -lineinfo -ccbin $(CC) -Xcompiler -
 # Without CUDA, core/device_nocuda.c and autograd/registry_nocuda.c supply the same symbols and say so.
 ALL_SOURCES  := $(wildcard core/*.c autograd/*.c autograd/ops/*.c train/*.c train/files/*.c)
 CUDA_SOURCES := core/device_cuda.c autograd/registry_cuda.c
-KERNELS  := $(wildcard core/*.cu autograd/ops/*.cu)
+KERNELS  := $(wildcard core/*.cu autograd/*.cu autograd/ops/*.cu)
 SOURCES  := $(filter-out $(if $(CUDA),$(CUDA_SOURCES:cuda.c=nocuda.c),$(CUDA_SOURCES)),$(ALL_SOURCES)) $(if $(CUDA),$(KERNELS))
 PROGRAM  := $(wildcard train/cli/*.c)
 PRESETS  := $(wildcard configs/*.yaml)
