@@ -76,6 +76,12 @@ NVCC_FLAGS := -std=c++17 -I. -O3 -fmad=false -lineinfo -ccbin $(CC) -Xcompiler -
               -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) \
               $(if $(WERROR),-Werror all-warnings) $(if $(filter f64,$(REAL)),-DTTN_REAL64)
 
+ifneq ($(CUDA),)
+ifeq ($(filter print-%,$(MAKECMDGOALS))$(wildcard $(NVCC)),)
+$(error CUDA=1 needs nvcc, and $(NVCC) is not there; CUDA_HOME=... names the toolkit's folder)
+endif
+endif
+
 # ---- sources ----
 
 # Without CUDA, core/device_nocuda.c and autograd/registry_nocuda.c supply the same symbols and say so.
@@ -232,6 +238,14 @@ $(EMULATED_TESTS:tests/%.c=$(BUILD)/tests/%): $(BUILD)/tests/%: $(EMULATED)/test
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(LDFLAGS_ALL) $(WRAP) -o $@ $^ $(LIBS) -lcmocka -lstdc++
 
+# On a machine with a GPU (tests/gpu/run): the ops beside the CPU, without the emulation, and what is measured there.
+gpu-programs: $(BUILD)/gpu/test_ops_cuda $(BUILD)/gpu/measure
+$(BUILD)/gpu/test_ops_cuda: $(OBJ)/tests/cuda/test_ops_cuda.o $(OBJ)/tests/gpu/real.o
+$(BUILD)/gpu/measure: $(OBJ)/tests/gpu/measure.o
+$(BUILD)/gpu/%: $(HARNESS_OBJECTS) $(BUILD)/libtitin.a
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(LDFLAGS_ALL) $(WRAP) -o $@ $(filter %.o,$^) $(BUILD)/libtitin.a $(LIBS) -lcmocka
+
 # In f32 the test of the ops also computes in double: the f64 library with its symbols renamed is linked into it.
 ifeq ($(REAL),f32)
 DOUBLE_LIB := $(call build_of,f64)/libtitin.a
@@ -354,7 +368,7 @@ help:
 #:            CUDA=1 with kernels for GPUs  CUDA_HOME=/usr/local/cuda
 
 FORCE:
-PHONY := all setup test test-long test-programs faults bench bench-programs fuzz fuzz-programs format lint install \
+PHONY := all setup test test-long test-programs faults bench bench-programs gpu-programs fuzz fuzz-programs format lint install \
          uninstall clean help FORCE
 .PHONY: $(PHONY)
 .SECONDARY:

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The build rebuilds what has to be and nothing else. In a copy of the tree, without optimisation.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 14
+plan 15
 
 copy="$work/a folder/titin"
 mkdir -p "$copy"
@@ -58,9 +58,11 @@ rm core/guest.c core/guest.h
 check 'the build goes on when a source and its header are gone' build
 empty 'and neither library holds it any more' "$(nm "$out/libtitin.a" "$out/libtitin.so" | grep ttn_guest)"
 
-folders=$(for cc in gcc clang; do for real in f32 f64; do for arch in native x86-64-v3; do for san in '' 1; do
-    make -s print-BUILD CC=$cc REAL=$real ARCH=$arch SAN=$san
-done; done; done; done)
-same 'every variant has a folder of its own' "$(sort -u <<< "$folders" | wc -l)" 16
+folders=$(for cc in gcc clang; do for real in f32 f64; do for arch in native x86-64-v3; do for san in '' 1; do for cuda in '' 1; do
+    make -s print-BUILD CC=$cc REAL=$real ARCH=$arch SAN=$san CUDA=$cuda
+done; done; done; done; done)
+same 'every variant has a folder of its own' "$(sort -u <<< "$folders" | wc -l)" 32
+output=$(make CUDA=1 CUDA_HOME=/nowhere 2>&1)
+check 'CUDA=1 without nvcc says what is missing' grep -q 'CUDA=1 needs nvcc, and /nowhere/bin/nvcc is not there' <<< "$output"
 check 'make SAN=1 test runs what it has built' grep -q -e '--label f32 build/clang-san/tests/' <(make -n CC=clang SAN=1 test)
 finish
