@@ -90,14 +90,15 @@ void describe(const void *at, char *text, size_t room)
             return;
         }
     }
+    /* the one that holds it, or else one that ends a little before it or begins a little behind it */
     enum { NEAR = 1 << 20 };
-    for (const region &r : self.device) {
-        const std::ptrdiff_t offset = a - r.start;
-        if (offset >= -NEAR && offset < (std::ptrdiff_t)r.bytes + NEAR) {
+    for (std::ptrdiff_t around = 0; around <= NEAR; around += NEAR)
+        for (const region &r : self.device) {
+            const std::ptrdiff_t offset = a - r.start;
+            if (offset < -around || offset >= (std::ptrdiff_t)r.bytes + around) continue;
             snprintf(text, room, "byte %td of an allocation of %zu bytes of device memory", offset, r.bytes);
             return;
         }
-    }
     snprintf(text, room, "address %p, which is memory of the host, another thread's own, or nothing", at);
 }
 
