@@ -370,9 +370,10 @@ static char *digits_and_unit(int64_t value, const char *unit, char *text)
 
 char *ttn_number_integer_text(int64_t value, ttn_number_unit unit, char *text)
 {
+    /* from large to small: the largest unit makes the shortest text */
     static const unit_row best[] = {
-        {"TiB", INT64_C(1) << 40}, {"GiB", INT64_C(1) << 30}, {"MiB", INT64_C(1) << 20}, {"KiB", INT64_C(1) << 10},
-        {"TB", 1000000000000},     {"GB", 1000000000},        {"MB", 1000000},           {"kB", 1000},
+        {"TiB", INT64_C(1) << 40}, {"TB", 1000000000000}, {"GiB", INT64_C(1) << 30}, {"GB", 1000000000},
+        {"MiB", INT64_C(1) << 20}, {"MB", 1000000},       {"KiB", INT64_C(1) << 10}, {"kB", 1000},
     };
     if (unit == TTN_UNIT_BYTES && value > 0)
         for (size_t i = 0; i < sizeof best / sizeof *best; i++)

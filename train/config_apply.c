@@ -364,7 +364,8 @@ static ttn_status apply_below(walk *w, const ttn_config_node *n, const char *nam
 {
     if (n->kind == TTN_NODE_MAP) return apply_section(w, n, name, err);
     if (is_null(n)) return TTN_OK; /* a section whose keys are all commented out */
-    return ttn_config_blame(w->c, n->place, err, "%s is a section: its keys stand below it, indented", name);
+    return ttn_config_blame(w->c, n->place, err, "%s is a section: below it stand its keys, indented, as KEY: VALUE",
+                            name);
 }
 
 /* The value of a name, wherever it stands. */

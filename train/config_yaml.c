@@ -148,8 +148,8 @@ static const struct {
     {"could not find expected ':'", NULL, "there is no ': ' behind this: a line is KEY: VALUE", 1},
     {"did not find expected key", NULL, "this line is not indented like the keys before it", 0},
     {"did not find expected '-' indicator", NULL, "this line stands in a list, and does not begin with '- '", 0},
-    {"did not find expected ',' or ']'", NULL, "a list in [ ] goes on here without a ',', or its ']' is missing", 0},
-    {"did not find expected ',' or '}'", NULL, "a section in { } goes on here without a ',', or its '}' is missing", 0},
+    {"did not find expected ',' or ']'", NULL, "a ',' or a ']' is missing in the list that begins here", 1},
+    {"did not find expected ',' or '}'", NULL, "a ',' or a '}' is missing in the section that begins here", 1},
     {"found unexpected end of stream", "while scanning a quoted scalar", "this quote is not closed", 1},
     {"found unexpected document indicator", "while scanning a quoted scalar", "this quote is not closed", 1},
     {"found unknown escape character", NULL,
@@ -158,6 +158,10 @@ static const struct {
      "a list that begins with '- ' begins on a line of its own", 0},
     {"block mapping entries are not allowed in this context", NULL, "a '?' where no key can stand: quote the value", 0},
     {"mapping keys are not allowed in this context", NULL, "a '?' where no key can stand: quote the value", 0},
+    {"found unexpected ':'", NULL, "a ':' behind a key wants a space after it", 0},
+    {"found a tab character that violates indentation", NULL, "a tab in the indentation: YAML wants spaces", 0},
+    {"found a tab character where an indentation space is expected", NULL,
+     "a tab in the indentation: YAML wants spaces", 0},
     {"did not find expected <document start>", NULL,
      "this does not belong to what stands before it: is it indented less, or a second document?", 0},
     {"did not find expected node content", NULL, "a value is missing here", 0},
@@ -199,6 +203,7 @@ typedef struct {
 typedef struct {
     reader *r;
     ttn_config_node *root;
+    ttn_config_node *scalar; /* the last one */
     frame open[TTN_CONFIG_DEPTH];
     int n_open;
     int n_document;
@@ -275,6 +280,7 @@ static ttn_status take_scalar(builder *b, const yaml_event_t *e, ttn_error *err)
     }
     ttn_config_node *node = ttn_arena_alloc(r->c->memory, sizeof *node);
     if (!node) return ttn_config_no_memory(err);
+    b->scalar = node;
     node->kind = TTN_NODE_SCALAR;
     node->text = text;
     node->has_nul = strlen(text) < n;
@@ -308,6 +314,7 @@ static ttn_status open_node(builder *b, ttn_config_node_kind kind, const yaml_ev
     const ttn_config_place place = place_of(r, e->start_mark, e->end_mark);
     if (b->n_open == TTN_CONFIG_DEPTH) {
         r->is_over = 1;
+        b->root = NULL; /* whatever this is, it is no configuration: more need not be said */
         return ttn_config_blame(r->c, place, err, "sections and lists stand in each other more than %d deep",
                                 TTN_CONFIG_DEPTH);
     }
@@ -388,6 +395,7 @@ static ttn_status take_events(builder *b, ttn_error *err)
             continue;
         }
         b->r->is_over = 1;
+        if (b->scalar) b->scalar->is_void = 1; /* it may have swallowed what comes behind a bracket that is missing */
         status = b->r->parser->error == YAML_MEMORY_ERROR ? ttn_config_no_memory(err) : blame_syntax(b->r, err);
     }
     return status;
