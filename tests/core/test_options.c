@@ -103,8 +103,93 @@ static void a_faulty_row_is_named_with_its_fault(void **state)
     refused(o, "choices belong to a choice");
     o = good[5];
     o.fallback = "exac";
-    refused(o, "'exac' is not one of exact, favor");
+    refused(o, "its default: 'exac' is not one of exact, favor");
+    o = good[6];
+    o.fallback = "2GiBs";
+    refused(o, "option train.memory: its default: '2GiBs' ends in 'GiBs'");
+    o = good[2];
+    o.fallback = "2";
+    refused(o, "option train.lr: its default: '2' is out of range");
+    o.is_list = 1;
+    o.fallback = "0.1, 0.2, 1.2";
+    refused(o, "'1.2' is out of range");
     refused(good[0], "option train.resume: two rows");
+}
+
+static void what_is_expected_is_said_with_its_range(void **state)
+{
+    (void)state;
+    char text[TTN_OPTION_EXPECTED];
+    assert_string_equal(ttn_option_expected(&good[0], text), "yes or no");
+    assert_string_equal(ttn_option_expected(&good[1], text), "an integer from 1 to 1000000000");
+    assert_string_equal(ttn_option_expected(&good[2], text), "a number from 0 to 1");
+    assert_string_equal(ttn_option_expected(&good[5], text), "one of exact, favor");
+    ttn_option o = good[6];
+    o.least = 1 << 20;
+    o.most = (double)INFINITY;
+    assert_string_equal(ttn_option_expected(&o, text), "a size in bytes (64k, 2GiB) of at least 1MiB");
+    o = good[7];
+    o.least = -(double)INFINITY;
+    o.most = 3600;
+    assert_string_equal(ttn_option_expected(&o, text), "a duration (90s, 1.5h) of at most 1h");
+}
+
+static void a_value_is_read_and_written_by_its_row(void **state)
+{
+    (void)state;
+    static const struct {
+        int row;
+        const char *text, *written;
+    } values[] = {
+        {0, "ON", "yes"},
+        {0, "False", "no"},
+        {1, "5k", "5000"},
+        {2, "5e-1", "0.5"},
+        {3, "any: thing", "any: thing"},
+        {4, "a b", "a b"},
+        {5, "favor", "favor"},
+        {6, "2048", "2KiB"},
+        {7, "90m", "90m"},
+        {8, "l[0-9].*", "l[0-9].*"},
+    };
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        const ttn_option *o = &good[values[i].row];
+        ttn_error err = {0};
+        ttn_scalar value;
+        char room[TTN_OPTION_VALUE];
+        assert_ok(ttn_option_read(o, values[i].text, &value, &err), &err);
+        assert_string_equal(ttn_option_write(o, value, room), values[i].written);
+    }
+}
+
+static void the_bounds_of_a_range_are_in_it(void **state)
+{
+    (void)state;
+    ttn_scalar value;
+    assert_int_equal(ttn_option_read(&good[2], "0", &value, NULL), TTN_OK);
+    assert_int_equal(ttn_option_read(&good[2], "1", &value, NULL), TTN_OK);
+    assert_int_equal(ttn_option_read(&good[2], "1.0000000000000002", &value, NULL), TTN_EINVAL);
+    assert_int_equal(ttn_option_read(&good[2], "-5e-324", &value, NULL), TTN_EINVAL);
+    assert_int_equal(ttn_option_read(&good[1], "1G", &value, NULL), TTN_OK);
+    assert_int_equal(ttn_option_read(&good[1], "1000000001", &value, NULL), TTN_EINVAL);
+    assert_int_equal(ttn_option_read(&good[1], "0", &value, NULL), TTN_EINVAL);
+}
+
+static void the_default_of_a_list_is_taken_apart(void **state)
+{
+    (void)state;
+    char room[8];
+    const char *rest = "a, b c,d, e";
+    assert_string_equal(ttn_option_next(&rest, room, sizeof room), "a");
+    assert_string_equal(ttn_option_next(&rest, room, sizeof room), "b c,d");
+    assert_string_equal(ttn_option_next(&rest, room, sizeof room), "e");
+    assert_null(ttn_option_next(&rest, room, sizeof room));
+    rest = "";
+    assert_null(ttn_option_next(&rest, room, sizeof room));
+    rest = "a, longer than its room";
+    assert_string_equal(ttn_option_next(&rest, room, sizeof room), "a");
+    assert_null(ttn_option_next(&rest, room, sizeof room));
+    assert_string_equal(rest, "longer than its room");
 }
 
 int main(int argc, char **argv)
@@ -114,6 +199,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_good_table_passes_and_is_searched),
         cmocka_unit_test(every_type_has_a_name_for_people),
         cmocka_unit_test(a_faulty_row_is_named_with_its_fault),
+        cmocka_unit_test(what_is_expected_is_said_with_its_range),
+        cmocka_unit_test(a_value_is_read_and_written_by_its_row),
+        cmocka_unit_test(the_bounds_of_a_range_are_in_it),
+        cmocka_unit_test(the_default_of_a_list_is_taken_apart),
     };
     return ttn_test_run(tests);
 }
