@@ -215,6 +215,9 @@ $(BUILD)/tests/%: $(OBJ)/tests/%.o $(HARNESS_OBJECTS) $(BUILD)/libtitin.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(LDFLAGS_ALL) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
 
+# Here the archives of these libraries are linked, so that their requests for memory go through the shim as well.
+$(BUILD)/tests/train/test_config: LIBS := -l:libyaml.a -l:libjansson.a $(LIBS)
+
 # ---- tests of what runs on a GPU, without one ----
 
 # tests/cuda/test_*.c run every kernel on an emulation of CUDA in plain C++ (tests/cuda/*.cpp). They are linked with the

@@ -259,7 +259,7 @@ static void print_problem(ttn_builder *b, const ttn_config_problem *p)
 
 ttn_status ttn_config_make_report(ttn_config *c, ttn_error *err)
 {
-    qsort(c->found, (size_t)c->n_found, sizeof *c->found, by_place);
+    if (c->n_found > 0) qsort(c->found, (size_t)c->n_found, sizeof *c->found, by_place);
     c->problem = ttn_arena_array(c->memory, c->n_found + 1, sizeof *c->problem);
     if (!c->problem) return ttn_config_no_memory(err);
     ttn_builder b = {0};

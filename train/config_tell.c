@@ -274,14 +274,23 @@ static json_t *file_schema(const ttn_config_table *t)
                      "additionalProperties", 0);
 }
 
+static int append(const char *text, size_t n, void *builder)
+{
+    ttn_build_bytes(builder, text, n);
+    return 0;
+}
+
 ttn_status ttn_config_schema(const ttn_config_table *t, char **ret, ttn_error *err)
 {
+    static const char what[] = "the schema of the configuration";
     json_t *schema = file_schema(t);
-    char *text = schema ? json_dumps(schema, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
-    json_decref(schema);
-    if (!text) return TTN_FAIL(err, TTN_ENOMEM, "out of memory for the schema of the configuration");
+    if (!schema) return TTN_FAIL(err, TTN_ENOMEM, "out of memory for %s", what);
+    /* Not json_dumps: when it cannot grow its text while it writes a key (jansson 2.14), it goes on without that key. A
+     * builder does not forget that something is missing. */
     ttn_builder b = {0};
-    ttn_build(&b, "%s\n", text);
-    free(text);
-    return ttn_builder_finish(&b, "the schema of the configuration", ret, err);
+    const int failed = json_dump_callback(schema, append, &b, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    json_decref(schema);
+    ttn_build(&b, "\n");
+    if (failed) b.failed = 1;
+    return ttn_builder_finish(&b, what, ret, err);
 }
