@@ -591,7 +591,6 @@ static attempt try_without(int64_t nth)
     }
     attempt a = {.is_done = !shim_was_hit()};
     a.n_call = shim_disarm();
-    if (!a.is_done && status != TTN_ENOMEM) print_message("# request %d of %d was refused in vain\n", (int)nth, (int)a.n_call);
     if (a.is_done)
         assert_ok(status, &err);
     else
