@@ -96,7 +96,8 @@ BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c
 
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 # These do not depend on `real`: they are built and run once, with the f32 ones. (A name without a test is an error.)
-ONCE     := train/test_json
+ONCE     := core/test_builder core/test_nearest core/test_number core/test_options core/test_values train/test_config \
+            train/test_config_corpus train/test_json
 TESTS_ONCE := $(ONCE:%=tests/%.c)
 TESTS    := $(filter-out $(TESTS_ONCE),$(wildcard tests/*/test_*.c))
 EMULATED_TESTS := $(wildcard tests/cuda/test_*.c)
