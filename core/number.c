@@ -249,7 +249,7 @@ ttn_status ttn_number_integer(const char *text, ttn_number_unit unit, int64_t *r
     static const unit_row one = {"", 1};
     decimal d;
     const char *at = text;
-    const unit_row *row = NULL;
+    const unit_row *row = &one;
     ttn_status status = check_text(text, err);
     if (status == TTN_OK) status = take_decimal(text, text, &d, &at, err);
     if (status == TTN_OK) status = take_unit(text, unit, &one, &at, &row, err);
@@ -289,7 +289,7 @@ static ttn_status read_count(const char *text, double *ret, ttn_error *err)
     static const unit_row one = {"", 1};
     decimal d;
     const char *at = text;
-    const unit_row *row = NULL;
+    const unit_row *row = &one;
     ttn_status status = take_decimal(text, text, &d, &at, err);
     if (status == TTN_OK) status = take_unit(text, TTN_UNIT_COUNT, &one, &at, &row, err);
     if (status == TTN_OK && *at) status = no_number(text, "goes on after its unit", err);
@@ -328,7 +328,7 @@ static ttn_status read_duration(const char *text, double *ret, ttn_error *err)
     const char *at = text;
     do {
         decimal d;
-        const unit_row *row = NULL;
+        const unit_row *row = &second;
         double value = 0;
         const int is_first = previous == INT64_MAX;
         ttn_status status = take_decimal(text, at, &d, &at, err);
@@ -409,7 +409,7 @@ static void shortest(double value, char *text)
     for (int precision = 1; precision <= MOST_PRECISION; precision++) {
         snprintf(printed, sizeof printed, "%.*g", precision, value);
         tidy(printed, text);
-        double back;
+        double back = 0;
         if (ttn_number_real(text, TTN_UNIT_COUNT, &back, NULL) == TTN_OK && back == value) return;
     }
 }

@@ -14,7 +14,8 @@ struct ttn_values {
 
 static ttn_status no_memory(ttn_error *err)
 {
-    return TTN_FAIL(err, TTN_ENOMEM, "out of memory for the values of a configuration");
+    TTN_FAIL(err, TTN_ENOMEM, "out of memory for the values of a configuration");
+    return TTN_ENOMEM;
 }
 
 /* ---- setting ---- */

@@ -67,11 +67,12 @@ typedef struct {
 } ttn_list;
 
 /* {TTN_FIELD(struct, member, "train.lr")}: int for yes and no, int64_t for integers and sizes, double for numbers and
- * durations, const char * for texts, paths, choices and patterns, ttn_list for a list of any of them. */
+ * durations, const char * for texts, paths, choices and patterns, ttn_list for a list of any of them. The pointer in it is
+ * looked at for its type alone. */
 #define TTN_FIELD(of, member, row)                                  \
     {                                                               \
         .name = (row), .at = offsetof(of, member),                \
-        .type = _Generic(((of *)0)->member,                       \
+        .type = _Generic(((of *)sizeof(of))->member,                       \
             int: TTN_FIELD_INT,                                   \
             int64_t: TTN_FIELD_INTEGER,                           \
             double: TTN_FIELD_REAL,                               \

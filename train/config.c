@@ -196,11 +196,13 @@ ttn_status ttn_config_table_of_titin(ttn_config_table **ret, ttn_error *err)
         };
         n_module++;
     }
-    ttn_status status = ttn_config_table_create(module, n_module, ret, err);
-    if (status == TTN_OK)
-        (*ret)->own_module = module;
+    ttn_config_table *t = NULL;
+    ttn_status status = ttn_config_table_create(module, n_module, &t, err);
+    if (t)
+        t->own_module = module;
     else
         free(module);
+    *ret = t;
     return status;
 }
 

@@ -270,7 +270,8 @@ static ttn_status read_note(ttn_config *c, const ttn_config_node *n, const char 
     return read_scalar(c, n, name, &text, ret, ok, err);
 }
 
-static ttn_status add_note(ttn_config *c, const char *name, ttn_config_note **ret, ttn_error *err)
+/* The note of that name, a new one where there is none. TTN_ENOMEM: *ret is as it was. */
+static ttn_status add_note(ttn_config *c, const char *name, int64_t *ret, ttn_error *err)
 {
     if (c->n_note == c->room_note) {
         const int room = 2 * c->room_note + 8;
@@ -279,15 +280,11 @@ static ttn_status add_note(ttn_config *c, const char *name, ttn_config_note **re
         c->note = note;
         c->room_note = room;
     }
-    int64_t index = c->n_note;
     int is_new = 0;
-    ttn_status status = ttn_config_map_add(&c->note_of, name, index, &index, &is_new, err);
-    if (status != TTN_OK) return status;
-    if (is_new) {
-        c->note[c->n_note] = (ttn_config_note){.name = name};
-        c->n_note++;
-    }
-    *ret = &c->note[index];
+    ttn_status status = ttn_config_map_add(&c->note_of, name, c->n_note, ret, &is_new, err);
+    if (status != TTN_OK || !is_new) return status;
+    c->note[c->n_note] = (ttn_config_note){.name = name};
+    c->n_note++;
     return TTN_OK;
 }
 
@@ -314,13 +311,13 @@ static ttn_status set_note(ttn_config *c, const char *name, const ttn_config_nod
         i++;
     }
     if (good < count) return TTN_OK;
-    ttn_config_note *note = NULL;
+    int64_t index = 0;
     ttn_origin origin;
     ttn_status status = origin_of(c, n->place, &origin, err);
-    if (status == TTN_OK) status = add_note(c, name, &note, err);
+    if (status == TTN_OK) status = add_note(c, name, &index, err);
     if (status != TTN_OK) return status;
-    note->value = (ttn_value){.given = 1, .n = count, .item = item, .origin = origin};
-    note->is_list = is_list;
+    c->note[index].value = (ttn_value){.given = 1, .n = count, .item = item, .origin = origin};
+    c->note[index].is_list = is_list;
     return TTN_OK;
 }
 

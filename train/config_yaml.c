@@ -1,5 +1,6 @@
 /* A text to a tree, by the events of libyaml. What YAML can do beyond sections, keys, lists and values (anchors, aliases,
  * tags, merge keys, several documents) is refused by name: it makes a value's place and meaning hard to see. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -341,6 +342,7 @@ static void close_node(builder *b, const yaml_event_t *e)
 {
     b->n_open--;
     ttn_config_node *node = b->open[b->n_open].node;
+    assert(node); /* it was opened */
     const size_t end = byte_of(b->r, e->end_mark.index);
     if (node->kind == TTN_NODE_LIST && end > node->place.at) node->place.n = end - node->place.at;
 }

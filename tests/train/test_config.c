@@ -347,7 +347,9 @@ static void what_is_written_reads_back_with_its_origins(void **state)
     /* a value changed by hand comes from that file, whatever the comment says */
     const char *lr = strstr(first, "lr: 0.125");
     assert_non_null(lr);
-    memcpy(first + (lr - first), "lr: 1    ", 9);
+    static const char other[] = "lr: 1    ";
+    for (size_t i = 0; other[i]; i++)
+        first[(size_t)(lr - first) + i] = other[i];
     back = load(t, &(ttn_config_request){.file = &again, .n_file = 1});
     assert_true(value_of(back, "train.lr")->item[0].real == 1);
     assert_contains(value_of(back, "train.lr")->origin.text, "config.resolved.yaml:");
