@@ -92,12 +92,13 @@ SOURCES  := $(filter-out $(if $(CUDA),$(CUDA_SOURCES:cuda.c=nocuda.c),$(CUDA_SOU
 PROGRAM  := $(wildcard train/cli/*.c)
 PRESETS  := $(wildcard configs/*.yaml)
 # Run before, or to find out, what the processor can do.
-BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c
+BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c train/cli/program.c train/cli/terminal.c
 
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 # These do not depend on `real`: they are built and run once, with the f32 ones. (A name without a test is an error.)
-ONCE     := core/test_builder core/test_nearest core/test_number core/test_options core/test_values train/test_config \
-            train/test_config_corpus train/test_json
+ONCE     := core/test_builder core/test_machine core/test_nearest core/test_number core/test_options \
+            core/test_values train/test_config train/test_config_corpus train/test_facts train/test_json \
+            train/test_layout train/test_terminal
 TESTS_ONCE := $(ONCE:%=tests/%.c)
 TESTS    := $(filter-out $(TESTS_ONCE),$(wildcard tests/*/test_*.c))
 EMULATED_TESTS := $(wildcard tests/cuda/test_*.c)
@@ -141,7 +142,15 @@ $(BUILD)/libtitin.so.$(SOVERSION): $(BUILD)/$(SO)
 $(BUILD)/libtitin.so: $(BUILD)/libtitin.so.$(SOVERSION)
 	@ln -sf libtitin.so.$(SOVERSION) $@
 
-$(BUILD)/titin: $(PROGRAM_OBJECTS) $(BUILD)/libtitin.a
+# How it was built, for `titin version`: as a source, which is made anew with the flags.
+$(OBJ)/build.c: $(STAMP) Makefile
+	@mkdir -p $(@D)
+	@printf '#include "train/cli/build.h"\nconst char ttn_build_flags[] = "%s";\nconst int ttn_build_has_cuda = %d;\n' \
+	    '$(subst ",\",$(subst \,\\,$(strip $(OPTIMISE) $(FLOAT) $(SANITIZE) $(ARCH_FLAG) $(CFLAGS))))' $(if $(CUDA),1,0) > $@
+$(OBJ)/build.o: $(OBJ)/build.c
+	$(call say,CC)$(CC) $(TTN_CFLAGS) $(CFLAGS) -c -o $@ $<
+
+$(BUILD)/titin: $(PROGRAM_OBJECTS) $(OBJ)/build.o $(BUILD)/libtitin.a
 	$(call say,LINK)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
 
 # The flags and the compiler are a prerequisite: another set of them, or a build folder carried to another
@@ -214,7 +223,10 @@ test-programs: all $(TEST_PROGRAMS)
 
 $(BUILD)/tests/%: $(OBJ)/tests/%.o $(HARNESS_OBJECTS) $(BUILD)/libtitin.a
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(LDFLAGS_ALL) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
+	$(call say,LINK)$(CC) $(LDFLAGS_ALL) $(WRAP) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -lcmocka
+
+# Tests of the program look at its parts, too.
+$(filter $(BUILD)/tests/train/%,$(TEST_PROGRAMS)): $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(OBJ)/build.o
 
 # Here the archives of these libraries are linked, so that their requests for memory go through the shim as well.
 $(BUILD)/tests/train/test_config: LIBS := -l:libyaml.a -l:libjansson.a $(LIBS)
@@ -315,16 +327,21 @@ lint: $(BUILD)/titin.h $(BUILD)/presets.inc
 PREFIX  := /usr/local
 DESTDIR :=
 prefix  = $(DESTDIR)$(PREFIX)
-INSTALLED = bin/titin lib/libtitin.a lib/$(SO) lib/libtitin.so.$(SOVERSION) lib/libtitin.so lib/pkgconfig/titin.pc include/titin.h
+INSTALLED = bin/titin share/man/man1/titin.1 share/bash-completion/completions/titin lib/libtitin.a lib/$(SO) lib/libtitin.so.$(SOVERSION) lib/libtitin.so lib/pkgconfig/titin.pc include/titin.h
 
 install: all $(BUILD)/titin.pc
-	install -d "$(prefix)/bin" "$(prefix)/lib/pkgconfig" "$(prefix)/include"
+	install -d "$(prefix)/bin" "$(prefix)/lib/pkgconfig" "$(prefix)/include" "$(prefix)/share/man/man1" \
+	    "$(prefix)/share/bash-completion/completions"
 	install -m 755 $(BUILD)/titin "$(prefix)/bin/titin"
 	install -m 644 $(BUILD)/libtitin.a $(BUILD)/$(SO) "$(prefix)/lib"
 	ln -sf $(SO) "$(prefix)/lib/libtitin.so.$(SOVERSION)"
 	ln -sf libtitin.so.$(SOVERSION) "$(prefix)/lib/libtitin.so"
 	install -m 644 $(BUILD)/titin.h "$(prefix)/include/titin.h"
 	install -m 644 $(BUILD)/titin.pc "$(prefix)/lib/pkgconfig/titin.pc"
+	@if $(BUILD)/titin --help > /dev/null; then \
+	    $(BUILD)/titin help --man > "$(prefix)/share/man/man1/titin.1" && \
+	    $(BUILD)/titin help --bash > "$(prefix)/share/bash-completion/completions/titin"; \
+	else echo 'install: no man page and no completion of bash: titin makes them, and does not run on this machine'; fi
 
 uninstall:
 	rm -f $(INSTALLED:%="$(prefix)/%")

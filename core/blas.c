@@ -169,19 +169,18 @@ static ttn_status judge_kernel(ttn_blas_info *info, ttn_error *err)
     return TTN_OK;
 }
 
-static ttn_blas_info describe(void)
+void ttn_blas_describe(ttn_blas_info *ret)
 {
     static const char *const names[] = {
         [TTN_BLAS_SERIAL] = "serial", [TTN_BLAS_PTHREAD] = "pthread", [TTN_BLAS_OPENMP] = "openmp"};
-    ttn_blas_info info = {
+    *ret = (ttn_blas_info){
         .flavour = (ttn_blas_flavour)openblas_get_parallel(),
         .flavour_name = "unknown",
         .kernel = openblas_get_corename(),
         .config = openblas_get_config(),
         .coretype = coretype(),
     };
-    if ((size_t)info.flavour < sizeof names / sizeof *names) info.flavour_name = names[info.flavour];
-    return info;
+    if ((size_t)ret->flavour < sizeof names / sizeof *names) ret->flavour_name = names[ret->flavour];
 }
 
 static ttn_status check(int n_thread, ttn_blas_info *info, ttn_error *err)
@@ -197,7 +196,8 @@ static ttn_status check(int n_thread, ttn_blas_info *info, ttn_error *err)
 ttn_status ttn_blas_start(int n_thread, ttn_blas_info *ret, ttn_error *err)
 {
     assert(n_thread >= 1);
-    ttn_blas_info info = describe();
+    ttn_blas_info info;
+    ttn_blas_describe(&info);
     ttn_status status = check_count(n_thread, err);
     if (status == TTN_OK) status = use_one_thread(n_thread, &info, err);
     if (status == TTN_OK) status = judge_kernel(&info, err);

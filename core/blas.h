@@ -55,6 +55,9 @@ typedef struct {
                                        user chose. Control characters are '?' */
 } ttn_blas_info;
 
+/* What is loaded, without starting it: of ret, what was measured and the warning stay empty. */
+void ttn_blas_describe(ttn_blas_info *ret);
+
 /* Once in a process, before any product; sets OpenBLAS to one thread of its own and checks its arithmetic (10 to 40 ms).
  * n_thread: how many threads will call it at once. ret may be NULL.
  *   TTN_EDEVICE   more than TTN_BLAS_MAX_THREADS threads, the serial flavour with more than one thread (it returns wrong products: 400 to 1,900 of 24,000

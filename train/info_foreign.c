@@ -30,12 +30,12 @@ static const struct {
     {AT(0, "%PDF-"), "a PDF document", "open it with a document viewer"},
     {AT(0, "\x7F"
            "ELF"),
-     "a program or a library", "nothing: it is not data"},
+     "a program or a library", "it holds no data"},
     {AT(257, "ustar"), "a tar archive", "unpack it with `tar xf FILE`"},
     {AT(0, "GGUF"), "a GGUF model", "titin reads safetensors; take the model in that format"},
     {AT(0, "SQLite format 3"), "an SQLite database", "open it with sqlite3"},
     {AT(0, "LOCUS  "), "a GenBank record", "have its sequences written as FASTA"},
-    {AT(0, "#!"), "a script", "nothing: it is not data"},
+    {AT(0, "#!"), "a script", "it holds no data"},
 #undef AT
 };
 

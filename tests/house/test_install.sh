@@ -1,7 +1,7 @@
 #!/bin/bash
 # What `make install` puts somewhere works as a user would use it: from C and C++, shared and static, through pkg-config.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 12
+plan 14
 
 root=$work/root
 prefix=$root/usr
@@ -72,9 +72,12 @@ if grep -q avx2 /proc/cpuinfo || [ "$(uname -m)" != x86_64 ]; then
     use 'C, static' "$CC" -std=c11 "$work/program.c" "${cflags[@]}" "${static[@]}"
     use 'C++, shared' "$cxx" -std=c++11 "$work/program.cpp" "${cflags[@]}" "${libs[@]}"
     use 'C++, static' "$cxx" -std=c++11 "$work/program.cpp" "${cflags[@]}" "${static[@]}"
+    check 'there is a man page' grep -q '^\.TH TITIN 1' "$prefix/share/man/man1/titin.1"
+    check 'and a completion that bash can read' bash -n "$prefix/share/bash-completion/completions/titin"
     same 'the installed program runs' "$("$prefix/bin/titin" --version | head -n 1)" "titin $(make -s print-VERSION)"
 else
-    for name in 'C, shared' 'soname' 'C, static' 'C++, shared' 'C++, static' 'the installed program runs'; do
+    for name in 'C, shared' 'soname' 'C, static' 'C++, shared' 'C++, static' 'man page' 'completion' \
+        'the installed program runs'; do
         skip "$name" 'this processor has no AVX2, the installed build needs it'
     done
 fi

@@ -18,7 +18,7 @@ static void take_name_back(const char *program)
     prctl(PR_SET_NAME, slash ? slash + 1 : program);
 }
 
-void ttn_reexec_for_blas(char **argv)
+int ttn_reexec_for_blas(char **argv)
 {
     char self[32];
     snprintf(self, sizeof self, "%ld", (long)getpid());
@@ -27,12 +27,13 @@ void ttn_reexec_for_blas(char **argv)
     unsetenv(guard);
     if (again) {
         take_name_back(argv[0]);
-        return;
+        return 1;
     }
 
     const char *kernel = ttn_blas_wanted_kernel();
-    if (!kernel) return;
-    if (setenv("OPENBLAS_CORETYPE", kernel, 1) != 0 || setenv(guard, self, 1) != 0) return;
+    if (!kernel) return 0;
+    if (setenv("OPENBLAS_CORETYPE", kernel, 1) != 0 || setenv(guard, self, 1) != 0) return 0;
     execv("/proc/self/exe", argv);
     unsetenv(guard);
+    return 0;
 }
