@@ -124,17 +124,20 @@ static void add_disk(ttn_facts *f, const ttn_doctor_disk *d)
 
 static void add_rest(ttn_facts *f, const ttn_doctor_report *r)
 {
-    ttn_facts_open(f, "libraries");
+    ttn_facts_open_list(f, "libraries");
     for (const ttn_library *l = ttn_libraries; l->name; l++) {
         char room[TTN_LIBRARY_VERSION];
-        ttn_facts_text(f, l->name, "%s", l->version(room));
+        ttn_facts_open(f, NULL);
+        ttn_facts_text(f, "name", "%s", l->name);
+        ttn_facts_text(f, "version", "%s", l->version(room));
+        ttn_facts_close(f);
     }
     ttn_facts_close(f);
     ttn_facts_open(f, "cuda");
     ttn_facts_flag(f, "built", ttn_build_has_cuda);
     ttn_facts_flag(f, "usable", r->gpu_status == TTN_OK);
     ttn_facts_close(f);
-    ttn_facts_open_list(f, "advice");
+    ttn_facts_open_list(f, "warnings");
     for (int i = 0; i < r->n_warning; i++) {
         ttn_facts_open(f, NULL);
         ttn_facts_text(f, "id", "%s", r->warning[i].id);
@@ -294,7 +297,7 @@ static ttn_status run(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *e
 {
     (void)ret_exit;
     static ttn_doctor_report report; /* 20 KB, and once in a process */
-    const double seconds = 0.25;
+    const double seconds = 0.15; /* some 50 products a thread */
     const ttn_doctor_request request = {
         .folder = call->n_argument > 0 ? call->argument[0] : ".", .root = "", .seconds = seconds};
     ttn_status status = ttn_doctor_examine(&request, &report, err);
@@ -328,7 +331,7 @@ static const ttn_cli_example examples[] = {
     {"titin doctor", "look at this machine; takes about a second"},
     {"titin doctor /scratch/me", "and at the disk where runs would be written"},
     {"mpirun -n 2 titin doctor", "see what mpirun leaves to each rank"},
-    {"titin doctor --json | jq .advice", "what to change, for a script"},
+    {"titin doctor --json | jq .warnings", "what to change, for a script"},
     {0},
 };
 

@@ -291,15 +291,20 @@ static int hang_all(json_t *in, const ttn_fact *f, int64_t at, int64_t end)
     return 1;
 }
 
+static int hang_warnings(json_t *root, const ttn_facts *f)
+{
+    if (json_object_get(root, "warnings")) return 1;
+    json_t *warnings = json_array();
+    if (!hang(root, "warnings", warnings)) return 0;
+    for (int64_t i = 0; i < ttn_facts_warning_count(f); i++)
+        if (!hang(warnings, NULL, json_string(ttn_facts_warning(f, i)))) return 0;
+    return 1;
+}
+
 static json_t *tree(const ttn_facts *f)
 {
     json_t *root = json_object();
-    json_t *warnings = json_array();
-    int made = root && hang_all(root, ttn_facts_at(f), 0, ttn_facts_count(f));
-    for (int64_t i = 0; made && i < ttn_facts_warning_count(f); i++)
-        made = hang(warnings, NULL, json_string(ttn_facts_warning(f, i)));
-    if (made && hang(root, "warnings", warnings)) return root;
-    if (!made) json_decref(warnings);
+    if (root && hang_all(root, ttn_facts_at(f), 0, ttn_facts_count(f)) && hang_warnings(root, f)) return root;
     json_decref(root);
     return NULL;
 }
