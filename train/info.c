@@ -5,10 +5,12 @@
 #include <unistd.h>
 #include "core/text.h"
 #include "train/info.h"
+#include "train/info_config.h"
 #include "train/info_foreign.h"
 
 /* Kinds of the modules that have a format of their own. */
 const ttn_info_kind *const ttn_info_kinds[] = {
+    &ttn_info_config,
     NULL,
 };
 

@@ -33,9 +33,6 @@ info.o    open|read|close|stat  # the first bytes of a file
 json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
 lock.o    flock|fstat|stat|ftruncate|pwrite|getpid|gethostname  # the lock of a folder, and who holds it
 doctor.o  open|close|write|fsync|unlink|getpid|statfs|statvfs|getenv|omp_get_proc_bind|omp_get_num_places  # what a run would find
-graph.o   fnmatch     # freezing by pattern
-info.o    open|read|close|stat  # the first bytes of a file
-json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
 machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  # what a process may use
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
 reader.o  open|close|fstat|pread  # files that are read by position

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The program itself: what it prints, what it refuses, and that neither is lost without a word.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 60
+plan 85
 
 unset NO_COLOR COLUMNS TERM
 titin=$BUILD/titin
@@ -110,6 +110,63 @@ meant 'info -verify x' --verify
 run "$(printf 'x%.0s' {1..5000})"
 check 'a long word is cut' test "${#err}" -lt 1100 -a "$code" = 2
 
+# ---- the configuration ----
+
+printf 'exact:\n  scale: 0.5\nnotes:\n  author: me\n' > "$work/a.yaml"
+printf 'exat:\n  scale: 1\nexact: {scale: abc}\n' > "$work/bad.yaml"
+cd "$work" || exit 1
+titin=$OLDPWD/$titin
+run config show
+check 'config show: every key, with its default' grep -q '^  scale: 0  *# default$' <<< "$out"
+run config show a.yaml
+check 'a file is a source' grep -q '^  scale: 0.5  *# a.yaml:2$' <<< "$out"
+run config show a.yaml exact.scale=2e0
+check 'the command line wins over it' grep -q '^  scale: 2  *# command line$' <<< "$out"
+TITIN__EXACT__SCALE=3 "$titin" config show a.yaml > out
+check 'as does the environment' grep -q '^  scale: 3  *# environment TITIN__EXACT__SCALE$' out
+run config show a.yaml exact.scale=2e0
+"$titin" config show a.yaml exact.scale=2e0 > again.yaml
+run config show again.yaml
+same 'what is shown is a configuration, which is shown the same' "$out" "$(< again.yaml)"
+run config show bad.yaml exact.scale=x y.z=1
+same 'everything wrong is told at once, on stderr' "$code <$out> $(grep -c '^ *| *^~*$\|\^~' <<< "$err")" '2 <> 4'
+check 'with its place' grep -q '^bad.yaml:1:1: .*exat' <<< "$err"
+same 'and how much it is' "$(tail -n 1 <<< "$err")" \
+    'titin: error: 4 things are wrong with the configuration: see above'
+run config show nix.yaml
+same 'a file that is not there' "$code $(head -n 1 <<< "$err")" '2 nix.yaml: there is no such file'
+run config show --preset banana
+same 'a preset that is not there' "$code $(grep -c "no preset 'banana'" <<< "$err")" '2 1'
+run config show --preset
+same 'an option whose value is missing' "$code $err" '2 titin: error: titin config show: --preset needs a value (NAME)'
+run config explain exact.scale a.yaml
+same 'config explain: a key, and its value' "$code $(grep -c '^exact.scale: number$\|^  value:    0.5  (a.yaml:2)$' <<< "$out")" '0 2'
+run config explain exact.scal
+same 'config explain: a key that is none' "$code $err" "2 titin: error: there is no key 'exact.scal'; did you mean exact.scale?"
+run config diff a.yaml again.yaml
+same 'config diff: what differs, and exit code 1' "$code $(head -n 1 <<< "$out")$err" \
+    '1 exact.scale: 0.5 (a.yaml:2) -> 2 (command line)'
+run config diff a.yaml a.yaml
+same 'config diff: nothing' "$code $out$err" '0 '
+run config diff a.yaml bad.yaml
+same 'config diff: a file that is none' "$code <$out> $(tail -n 1 <<< "$err")" \
+    '2 <> titin: error: 2 things are wrong with the configuration: see above'
+run config schema
+check 'config schema: a JSON Schema' grep -q '"$schema": "https://json-schema.org/draft/2020-12/schema"' <<< "$out"
+run config
+same 'config alone' "$code $err" '2 titin: error: titin config: what of it? `titin config --help` lists what there is'
+run config --help
+same 'lists its commands' "$code $(grep -c '^  config [a-z]* ' <<< "$out")" '0 4'
+refused 'a command of config that is none' \
+    "there is no command 'config shwo'; did you mean \`titin config show\`? \`titin config --help\` lists what there is" config shwo
+meant show 'titin config show'
+run info a.yaml
+same 'info: a configuration, and what it sets' "$code $(sed -n '2p; $p' <<< "$out" | tr -s ' ' | tr '\n' ' ')" \
+    '0 kind config  exact.scale 0.5 a.yaml:2 '
+run info --json bad.yaml
+same 'info: what is wrong with one' "$code $(grep -c '"what": ' <<< "$out")" '2 2'
+cd "$OLDPWD" || exit 1
+
 # ---- version ----
 
 run --version
@@ -151,6 +208,8 @@ same 'completion: a command' "$(completed doc)" doctor
 same 'completion: an option' "$(completed info --v)" --verify
 touch "$work/run.yaml"
 same 'completion: a file' "$(completed info "$work/ru")" "$work/run.yaml"
+same 'completion: a second word' "$(completed config s)" 'show schema'
+same 'completion: a key' "$(completed config explain exact.s)" exact.scale
 same 'completion: a command to be told of' "$(completed help vers)" version
 
 # ---- where the output goes ----

@@ -297,7 +297,7 @@ static ttn_status run(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *e
 {
     (void)ret_exit;
     static ttn_doctor_report report; /* 20 KB, and once in a process */
-    const double seconds = 0.15; /* some 50 products a thread */
+    const double seconds = 0.15;     /* some 50 products a thread */
     const ttn_doctor_request request = {
         .folder = call->n_argument > 0 ? call->argument[0] : ".", .root = "", .seconds = seconds};
     ttn_status status = ttn_doctor_examine(&request, &report, err);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "train/cli/command.h"
+#include "train/config.h"
 
 static ttn_status print_about(const ttn_cli_call *call, ttn_error *err)
 {
@@ -19,17 +20,27 @@ static ttn_status print_about(const ttn_cli_call *call, ttn_error *err)
     return TTN_OK;
 }
 
+static ttn_status print_page(const ttn_cli_call *call, ttn_error *err)
+{
+    ttn_config_table *table;
+    ttn_status status = ttn_config_table_of_titin(&table, err);
+    if (status != TTN_OK) return status;
+    int n;
+    const ttn_option *row = ttn_config_rows(table, &n);
+    if (ttn_cli_given(call, "man"))
+        ttn_page_man(call->out.out, row, n);
+    else
+        ttn_page_bash(call->out.out, row, n);
+    ttn_config_table_destroy(table);
+    return TTN_OK;
+}
+
 static ttn_status run(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *err)
 {
     (void)ret_exit;
-    if (ttn_cli_given(call, "man"))
-        ttn_page_man(call->out.out);
-    else if (ttn_cli_given(call, "bash"))
-        ttn_page_bash(call->out.out);
-    else if (call->n_argument > 0)
-        return print_about(call, err);
-    else
-        ttn_help_program(&call->out, ttn_terminal_prose_width(&call->out));
+    if (ttn_cli_given(call, "man") || ttn_cli_given(call, "bash")) return print_page(call, err);
+    if (call->n_argument > 0) return print_about(call, err);
+    ttn_help_program(&call->out, ttn_terminal_prose_width(&call->out));
     return TTN_OK;
 }
 

@@ -8,6 +8,7 @@
 #define TTN_COMMAND_H
 
 #include <stdio.h>
+#include "core/options.h"
 #include "core/status.h"
 #include "train/cli/terminal.h"
 
@@ -118,14 +119,16 @@ void ttn_help_command(const ttn_terminal *t, int width, const ttn_command *c);
 enum { TTN_USAGE_TEXT = 512 };
 char *ttn_usage(const ttn_command *c, char *text);
 
-void ttn_page_man(FILE *out);
-void ttn_page_bash(FILE *out);
+/* n rows of the configuration: they are told of, and completed. */
+void ttn_page_man(FILE *out, const ttn_option *row, int n);
+void ttn_page_bash(FILE *out, const ttn_option *row, int n);
 
 /* The option that every command has. */
 extern const ttn_cli_option ttn_help_option;
 
 /* ---- commands: cmd_NAME.c ---- */
 
+extern const ttn_command ttn_cmd_config_show, ttn_cmd_config_explain, ttn_cmd_config_diff, ttn_cmd_config_schema;
 extern const ttn_command ttn_cmd_doctor, ttn_cmd_info, ttn_cmd_help, ttn_cmd_version;
 
 #endif

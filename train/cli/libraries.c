@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
+#include <yaml.h>
 #include "core/blas.h"
 #include "train/cli/libraries.h"
 
@@ -46,6 +47,12 @@ static const char *jansson_version(char *room)
     return jansson_version_str();
 }
 
+static const char *yaml_version(char *room)
+{
+    (void)room;
+    return yaml_get_version_string();
+}
+
 static const char *xxhash_version(char *room)
 {
     unsigned n = XXH_versionNumber();
@@ -58,6 +65,7 @@ const ttn_library ttn_libraries[] = {
     {"OpenMP", OPENMP_FILE, "threads", openmp_version},
     {"HDF5", "libhdf5_serial", "data stores and exports", hdf5_version},
     {"jansson", "libjansson", "JSON", jansson_version},
+    {"libyaml", "libyaml-0", "configuration files", yaml_version},
     {"xxHash", NULL, "checksums", xxhash_version},
     {0},
 };

@@ -98,7 +98,19 @@ static void man_command(FILE *out, const ttn_command *c)
         put_item(out, e->line, NULL, e->what);
 }
 
-void ttn_page_man(FILE *out)
+static void man_keys(FILE *out, const ttn_option *row, int n)
+{
+    fputs(".SH CONFIGURATION\nKeys of a configuration file (YAML), which may also be given as\n"
+          ".IR section.key = value\non the command line and as TITIN__SECTION__KEY in the environment.\n",
+          out);
+    for (int i = 0; i < n; i++) {
+        char kind[TTN_OPTION_KIND], text[1024];
+        snprintf(text, sizeof text, "%s. Default: %s.", row[i].help, row[i].fallback ? row[i].fallback : "none");
+        put_item(out, row[i].name, ttn_option_kind(&row[i], kind), text);
+    }
+}
+
+void ttn_page_man(FILE *out, const ttn_option *row, int n)
 {
     fprintf(out, ".TH TITIN 1 \"\" \"titin %s\" \"User Commands\"\n", ttn_version());
     fputs(".SH NAME\ntitin \\- train protein language models on very long sequences\n"
@@ -111,6 +123,7 @@ void ttn_page_man(FILE *out)
           out);
     for (const ttn_command *const *c = ttn_commands; *c; c++)
         man_command(out, *c);
+    man_keys(out, row, n);
     fputs(".SH \"EXIT STATUS\"\n", out);
     int code;
     const char *help;
@@ -170,7 +183,7 @@ static const char *bash_action(ttn_word word)
     case TTN_WORD_COMMAND:
         return "-W \"$commands\"";
     case TTN_WORD_KEY:
-        return "-W \"$(titin config show 2> /dev/null | sed -n 's/^\\([a-z0-9_.]*\\):.*/\\1/p')\"";
+        return "-W \"$keys\"";
     }
     return "";
 }
@@ -197,7 +210,7 @@ static void bash_command(FILE *out, const ttn_command *c)
     fputs("        ;;\n", out);
 }
 
-void ttn_page_bash(FILE *out)
+void ttn_page_bash(FILE *out, const ttn_option *row, int n)
 {
     fputs("# bash completion for titin: made by `titin help --bash`\n"
           "_titin()\n"
@@ -208,7 +221,10 @@ void ttn_page_bash(FILE *out)
           "    local commands='",
           out);
     bash_first_words(out);
-    fputs("'\n"
+    fputs("'\n    local keys='", out);
+    for (int i = 0; i < n; i++)
+        fprintf(out, "%s%s", i > 0 ? " " : "", row[i].name);
+    fputs("'\n    : \"$keys\"\n"
           "    COMPREPLY=()\n"
           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
           "        mapfile -t COMPREPLY < <(compgen -W \"$commands\" -- \"$word\")\n"
@@ -218,14 +234,14 @@ void ttn_page_bash(FILE *out)
           out);
     const char *last = "";
     for (const ttn_command *const *c = ttn_commands; *c; c++) {
-        size_t n = strcspn((*c)->name, " ");
-        if (!(*c)->name[n] || strncmp((*c)->name, last, n + 1) == 0) continue;
+        size_t length = strcspn((*c)->name, " ");
+        if (!(*c)->name[length] || strncmp((*c)->name, last, length + 1) == 0) continue;
         last = (*c)->name;
         fprintf(
             out,
             "    %.*s)\n        if [ \"$COMP_CWORD\" -eq 2 ]; then\n            mapfile -t COMPREPLY < <(compgen -W '",
-            (int)n, last);
-        bash_words_of_family(out, last, n);
+            (int)length, last);
+        bash_words_of_family(out, last, length);
         fputs("' -- \"$word\")\n            return\n        fi\n        command=\"$command ${COMP_WORDS[2]}\"\n        "
               ";;\n",
               out);

@@ -1,0 +1,79 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "train/cli/configured.h"
+
+int ttn_is_setting(const char *word)
+{
+    size_t n = strcspn(word, "=/");
+    return n > 0 && word[n] == '=';
+}
+
+/* On stderr, after what was printed before; then one sentence for the end. */
+static ttn_status tell_problems(const ttn_cli_call *call, const ttn_config *c, ttn_error *err)
+{
+    int n;
+    int64_t more;
+    if (ttn_config_problems(c, &n, &more) == NULL || n == 0) return TTN_EINVAL; /* err has its sentence */
+    fflush(call->out.out);
+    fputs(ttn_config_report(c), call->err.out);
+    const int64_t all = n + more;
+    *err = (ttn_error){0};
+    if (all == 1) return TTN_FAIL(err, TTN_EINVAL, "the configuration cannot be used: see above");
+    return TTN_FAIL(err, TTN_EINVAL, "%" PRId64 " things are wrong with the configuration: see above", all);
+}
+
+static ttn_status load(const ttn_cli_call *call, const ttn_config_table *table, const ttn_config_request *request,
+                       ttn_config **ret, ttn_error *err)
+{
+    ttn_status status = ttn_config_load(table, request, ret, err);
+    if (status == TTN_OK) return TTN_OK;
+    if (*ret) status = tell_problems(call, *ret, err);
+    ttn_config_destroy(*ret);
+    *ret = NULL;
+    return status;
+}
+
+ttn_status ttn_configured_by_file(const ttn_cli_call *call, const ttn_config_table *table, const char *path,
+                                  ttn_config **ret, ttn_error *err)
+{
+    const ttn_config_file file = {.path = path};
+    return load(call, table, &(ttn_config_request){.presets = ttn_config_presets, .file = &file, .n_file = 1}, ret,
+                err);
+}
+
+ttn_status ttn_configured(const ttn_cli_call *call, int first, ttn_config_table **ret_table, ttn_config **ret,
+                          ttn_error *err)
+{
+    *ret = NULL;
+    ttn_status status = ttn_config_table_of_titin(ret_table, err);
+    if (status != TTN_OK) return status;
+    const size_t n = (size_t)(call->n_argument - first);
+    ttn_config_file *file = calloc(n + 1, sizeof *file);
+    const char **setting = calloc(n + 1, sizeof *setting);
+    if (file && setting) {
+        ttn_config_request request = {.presets = ttn_config_presets,
+                                      .preset = ttn_cli_value(call, "preset"),
+                                      .file = file,
+                                      .environment = (const char *const *)environ,
+                                      .argument = setting};
+        for (int i = first; i < call->n_argument; i++) {
+            if (ttn_is_setting(call->argument[i]))
+                setting[request.n_argument++] = call->argument[i];
+            else
+                file[request.n_file++].path = call->argument[i];
+        }
+        status = load(call, *ret_table, &request, ret, err);
+    } else {
+        status = TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
+    }
+    free(file);
+    free(setting);
+    if (status != TTN_OK) {
+        ttn_config_table_destroy(*ret_table);
+        *ret_table = NULL;
+    }
+    return status;
+}
