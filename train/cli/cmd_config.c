@@ -35,7 +35,7 @@ static const ttn_cli_argument show_arguments[] = {TTN_FILES_ARGUMENT, {0}};
 static const ttn_cli_option show_options[] = {TTN_PRESET_OPTION, {0}};
 static const ttn_cli_example show_examples[] = {
     {"titin config show", "all keys, with their defaults"},
-    {"titin config show run.yaml train.lr=3e-4", "what this run would use, and from where"},
+    {"titin config show run.yaml exact.scale=0.1", "what this run would use, and from where"},
     {0},
 };
 
