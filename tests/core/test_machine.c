@@ -254,9 +254,9 @@ static void paths_that_are_too_long_are_passed_over(void **state)
     (void)state;
     begin("long");
     put_memory();
-    static char cgroup[3000];
-    memset(cgroup, 'x', sizeof cgroup - 1);
-    memcpy(cgroup, "0::/", 4);
+    static char name[3000], cgroup[sizeof name + 8];
+    memset(name, 'x', sizeof name - 1);
+    snprintf(cgroup, sizeof cgroup, "0::/%s", name);
     put("proc/self/cgroup", cgroup);
     put("proc/self/mountinfo", v2_mounts);
     put("sys/fs/cgroup/memory.max", "1073741824\n");

@@ -302,8 +302,8 @@ static void a_tar_archive_is_told_by_bytes_further_in(void **state)
 {
     (void)state;
     static char bytes[512];
-    memcpy(bytes, "model.bin", 9);
-    memcpy(bytes + 257, "ustar", 5);
+    snprintf(bytes, sizeof bytes, "model.bin");
+    snprintf(bytes + 257, sizeof bytes - 257, "ustar");
     ttn_facts *f;
     ttn_error err = {0};
     assert_ok(ttn_facts_create(&f, &err), &err);

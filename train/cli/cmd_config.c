@@ -16,9 +16,8 @@ static void print_and_free(const ttn_cli_call *call, char *text)
 
 /* ---- show ---- */
 
-static ttn_status run_show(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *err)
+static ttn_status run_show(const ttn_cli_call *call, ttn_error *err)
 {
-    (void)ret_exit;
     ttn_config_table *table;
     ttn_config *config;
     char *text = NULL;
@@ -57,9 +56,8 @@ const ttn_command ttn_cmd_config_show = {
 
 /* ---- explain ---- */
 
-static ttn_status run_explain(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *err)
+static ttn_status run_explain(const ttn_cli_call *call, ttn_error *err)
 {
-    (void)ret_exit;
     ttn_config_table *table;
     ttn_config *config;
     char *text = NULL;
@@ -101,7 +99,7 @@ const ttn_command ttn_cmd_config_explain = {
 
 /* ---- diff ---- */
 
-static ttn_status run_diff(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *err)
+static ttn_status run_diff(const ttn_cli_call *call, ttn_error *err)
 {
     ttn_config_table *table;
     ttn_config *a = NULL, *b = NULL;
@@ -111,7 +109,7 @@ static ttn_status run_diff(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_err
     status = ttn_configured_by_file(call, table, call->argument[0], &a, err);
     if (status == TTN_OK) status = ttn_configured_by_file(call, table, call->argument[1], &b, err);
     if (status == TTN_OK) status = ttn_config_diff(a, b, &text, err);
-    if (status == TTN_OK && *text) *ret_exit = TTN_EXIT_FAILURE;
+    if (status == TTN_OK && *text) *call->exit = TTN_EXIT_FAILURE;
     print_and_free(call, text);
     ttn_config_destroy(a);
     ttn_config_destroy(b);
@@ -145,9 +143,8 @@ const ttn_command ttn_cmd_config_diff = {
 
 /* ---- schema ---- */
 
-static ttn_status run_schema(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *err)
+static ttn_status run_schema(const ttn_cli_call *call, ttn_error *err)
 {
-    (void)ret_exit;
     ttn_config_table *table;
     char *text = NULL;
     ttn_status status = ttn_config_table_of_titin(&table, err);

@@ -293,9 +293,8 @@ static void print_text(const ttn_cli_call *call, const ttn_doctor_report *r)
 
 /* ---- the command ---- */
 
-static ttn_status run(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *err)
+static ttn_status run(const ttn_cli_call *call, ttn_error *err)
 {
-    (void)ret_exit;
     static ttn_doctor_report report; /* 20 KB, and once in a process */
     const double seconds = 0.15;     /* some 50 products a thread */
     const ttn_doctor_request request = {

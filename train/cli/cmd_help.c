@@ -35,9 +35,8 @@ static ttn_status print_page(const ttn_cli_call *call, ttn_error *err)
     return TTN_OK;
 }
 
-static ttn_status run(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *err)
+static ttn_status run(const ttn_cli_call *call, ttn_error *err)
 {
-    (void)ret_exit;
     if (ttn_cli_given(call, "man") || ttn_cli_given(call, "bash")) return print_page(call, err);
     if (call->n_argument > 0) return print_about(call, err);
     ttn_help_program(&call->out, ttn_terminal_prose_width(&call->out));

@@ -3,9 +3,8 @@
 #include "train/cli/show.h"
 #include "train/info.h"
 
-static ttn_status run(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *err)
+static ttn_status run(const ttn_cli_call *call, ttn_error *err)
 {
-    (void)ret_exit;
     ttn_facts *f;
     ttn_status status = ttn_facts_create(&f, err);
     if (status != TTN_OK) return status;

@@ -50,9 +50,8 @@ static ttn_status gather(ttn_facts *f, ttn_error *err)
     return TTN_OK;
 }
 
-static ttn_status run(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *err)
+static ttn_status run(const ttn_cli_call *call, ttn_error *err)
 {
-    (void)ret_exit;
     int is_json = ttn_cli_given(call, "json");
     ttn_facts *f;
     ttn_status status = ttn_facts_create(&f, err);

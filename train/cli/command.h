@@ -58,9 +58,9 @@ struct ttn_command {
     const ttn_exit *exits;             /* beside those that every command has, TTN_EXIT_OK at the end; NULL: none */
     const char *const *sections;       /* of the configuration that it reads, NULL at the end; NULL: none */
 
-    /* Do it. A failure is returned with its sentence in err; *ret_exit is then not looked at. Without one the program ends
-     * with *ret_exit, which is TTN_EXIT_OK at first. */
-    ttn_status (*run)(const ttn_cli_call *call, ttn_exit *ret_exit, ttn_error *err);
+    /* Do it. A failure is returned with its sentence in err. What ends otherwise than well and is no failure (files that
+     * differ) is told through call->exit. */
+    ttn_status (*run)(const ttn_cli_call *call, ttn_error *err);
 };
 
 enum { TTN_MAX_OPTIONS = 24 };
@@ -72,6 +72,7 @@ struct ttn_cli_call {
     char **argument;                    /* (n_argument) */
     int n_argument;
     ttn_terminal out, err;
+    ttn_exit *exit;    /* the program's exit code when run has returned TTN_OK: TTN_EXIT_OK at first */
     int started_again; /* the kernel of the BLAS was chosen by titin: OPENBLAS_CORETYPE is not the user's */
 };
 

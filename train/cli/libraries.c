@@ -43,14 +43,14 @@ static const char *hdf5_version(char *room)
 
 static const char *jansson_version(char *room)
 {
-    (void)room;
-    return jansson_version_str();
+    snprintf(room, TTN_LIBRARY_VERSION, "%s", jansson_version_str());
+    return room;
 }
 
 static const char *yaml_version(char *room)
 {
-    (void)room;
-    return yaml_get_version_string();
+    snprintf(room, TTN_LIBRARY_VERSION, "%s", yaml_get_version_string());
+    return room;
 }
 
 static const char *xxhash_version(char *room)

@@ -7,7 +7,7 @@ typedef struct {
     const char *name; /* "jansson" */
     const char *file; /* "libjansson": its shared library's name up to ".so"; NULL: it is compiled in */
     const char *use;  /* "JSON" */
-    const char *(*version)(char *room); /* of what runs; room has TTN_LIBRARY_VERSION bytes and may be returned */
+    const char *(*version)(char *room); /* of what runs; written to room, which has TTN_LIBRARY_VERSION bytes */
 } ttn_library;
 
 enum { TTN_LIBRARY_VERSION = 64 };

@@ -39,11 +39,11 @@ static void print_help(const ttn_cli_call *call, const char *family)
 static int run(int argc, char **argv, int started_again)
 {
     ttn_error err = {0};
+    ttn_exit code = TTN_EXIT_OK;
     ttn_cli_call call = {
-        .out = ttn_terminal_of(stdout), .err = ttn_terminal_of(stderr), .started_again = started_again};
+        .out = ttn_terminal_of(stdout), .err = ttn_terminal_of(stderr), .exit = &code, .started_again = started_again};
     ttn_asked asked;
     const char *family;
-    ttn_exit code = TTN_EXIT_OK;
     ttn_status status = ttn_cli_parse(argc, argv, &asked, &call, &family, &err);
     if (status != TTN_OK) return ttn_program_fail(status, &err);
     if (asked == TTN_ASKED_HELP) {
@@ -51,7 +51,7 @@ static int run(int argc, char **argv, int started_again)
         return TTN_EXIT_OK;
     }
     if (asked == TTN_ASKED_VERSION) call.command = &ttn_cmd_version;
-    status = call.command->run(&call, &code, &err);
+    status = call.command->run(&call, &err);
     return status == TTN_OK ? (int)code : ttn_program_fail(status, &err);
 }
 
