@@ -116,7 +116,7 @@ FUZZ_PROGRAMS  := $(FUZZERS:tests/fuzz/fuzz_%.c=$(BUILD)/fuzz/%)
 RUN            := build/tests/run
 
 # Every call of these from our objects goes through tests/harness/shim.c, which can make the Nth one fail.
-SHIMMED := malloc calloc realloc aligned_alloc posix_memalign mmap mprotect write pwrite fsync rename renameat2 close open \
+SHIMMED := malloc calloc realloc aligned_alloc posix_memalign mmap mprotect write pwrite pread fsync rename renameat2 close open \
            mkdir unlink rmdir symlink ftruncate posix_fallocate
 WRAP    := $(SHIMMED:%=-Wl,--wrap=%)
 

@@ -21,6 +21,7 @@ void *__real_mmap(void *address, size_t size, int protection, int flags, int fd,
 int __real_mprotect(void *address, size_t size, int protection);
 ssize_t __real_write(int fd, const void *data, size_t size);
 ssize_t __real_pwrite(int fd, const void *data, size_t size, off_t offset);
+ssize_t __real_pread(int fd, void *data, size_t size, off_t offset);
 int __real_fsync(int fd);
 int __real_rename(const char *from, const char *to);
 int __real_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags);
@@ -42,6 +43,7 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd,
 int __wrap_mprotect(void *address, size_t size, int protection);
 ssize_t __wrap_write(int fd, const void *data, size_t size);
 ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset);
+ssize_t __wrap_pread(int fd, void *data, size_t size, off_t offset);
 int __wrap_fsync(int fd);
 int __wrap_rename(const char *from, const char *to);
 int __wrap_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags);
@@ -193,6 +195,14 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset)
     if (refusal((shim_call){.name = "pwrite", .fd = fd})) return -1;
     if (!is_hit(SHIM_WRITE)) return __real_pwrite(fd, data, size, offset);
     if (plan.action == SHIM_SHORT) return __real_pwrite(fd, data, half(size), offset);
+    errno = plan.error;
+    return -1;
+}
+
+ssize_t __wrap_pread(int fd, void *data, size_t size, off_t offset)
+{
+    if (!is_hit(SHIM_READ)) return __real_pread(fd, data, size, offset);
+    if (plan.action == SHIM_SHORT) return __real_pread(fd, data, half(size), offset);
     errno = plan.error;
     return -1;
 }

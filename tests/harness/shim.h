@@ -20,13 +20,14 @@ enum {
     SHIM_OPEN = 1 << 6,
     SHIM_FOLDER = 1 << 7, /* mkdir unlink rmdir symlink */
     SHIM_SIZE = 1 << 8,   /* ftruncate posix_fallocate */
+    SHIM_READ = 1 << 9,   /* pread */
     SHIM_FILES = SHIM_WRITE | SHIM_FSYNC | SHIM_RENAME | SHIM_CLOSE | SHIM_OPEN | SHIM_FOLDER | SHIM_SIZE,
 };
 
 typedef enum {
-    SHIM_FAIL,  /* the call does nothing, returns its failure and sets errno = error (close closes all the same) */
-    SHIM_SHORT, /* write, pwrite: only half of the bytes (at least 1) are written and reported; others as SHIM_FAIL */
-    SHIM_KILL,  /* the process gets SIGKILL in place of the call */
+    SHIM_FAIL, /* the call does nothing, returns its failure and sets errno = error (close closes all the same) */
+    SHIM_SHORT, /* write, pwrite, pread: only half of the bytes (at least 1) are taken and reported; others as SHIM_FAIL */
+    SHIM_KILL, /* the process gets SIGKILL in place of the call */
 } shim_action;
 
 /* From now on the nth matching call (1 is the next one) is hit; with `from_there_on`, all after it too.

@@ -35,6 +35,10 @@ lock.o    flock|fstat|stat|ftruncate|pwrite|getpid|gethostname  # the lock of a 
 doctor.o  open|close|write|fsync|unlink|getpid|statfs|statvfs|getenv|omp_get_proc_bind|omp_get_num_places  # what a run would find
 machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  # what a process may use
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
+safetensors.o  stat  # what a path leads to
+safetensors.o  json_[a-z_]+  # the index
+safetensors_header.o  strcasecmp  # a type in small letters
+safetensors_write.o   lstat|json_[a-z_]+  # the index, and what stands in its way
 reader.o  open|close|fstat|pread  # files that are read by position
 '
 

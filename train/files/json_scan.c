@@ -42,7 +42,9 @@ ttn_status ttn_json_fail_at(const ttn_json_scan *s, size_t at, ttn_error *err, c
     va_start(args, format);
     ttn_text_append(sentence, sizeof sentence, format, args);
     va_end(args);
-    if (s->section) return TTN_FAIL_AT(err, s->failure, s->file, 0, 0, "byte %zu of %s: %s", at, s->section, sentence);
+    if (s->section)
+        return TTN_FAIL_AT(err, s->failure, s->file, 0, 0, "byte %zu of %s%s%.200s%s: %s", at, s->section,
+                           s->inside ? ", '" : "", s->inside ? s->inside : "", s->inside ? "'" : "", sentence);
     int64_t line, column;
     place_of(s, at, &line, &column);
     return TTN_FAIL_AT(err, s->failure, s->file, line, column, "%s", sentence);

@@ -40,6 +40,7 @@ typedef struct {
     int most_depth;      /* of objects and arrays in each other, at most TTN_JSON_MAX_DEPTH */
     ttn_status failure;  /* what a text that is not as it should be is */
     const char *section; /* NULL: places are lines and columns; else "byte I of SECTION" */
+    const char *inside;  /* with a section: what the sentence is about, by name; changed as the caller goes on */
 
     /* The last token. */
     ttn_json_token token;
