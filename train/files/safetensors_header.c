@@ -247,16 +247,17 @@ static ttn_status check_extent(ttn_json_scan *s, entry *e, int64_t data_bytes, t
     ttn_stored_tensor *t = &e->tensor;
     char text[TTN_STORED_TEXT];
     t->dim = e->dim;
-    ttn_stored_print(t, text);
     int64_t bits;
     int fits = 1;
     t->n = 1;
     for (int i = 0; i < t->ndim; i++)
         fits = fits && !__builtin_mul_overflow(t->n, e->dim[i], &t->n);
     fits = fits && !__builtin_mul_overflow(t->n, (int64_t)types[t->type].bits, &bits);
-    if (!fits) return ttn_json_fail_at(s, e->at, err, "%s has more numbers than 64 bits count", text);
+    if (!fits)
+        return ttn_json_fail_at(s, e->at, err, "%s has more numbers than 64 bits count", ttn_stored_print(t, text));
     if (bits % 8 != 0)
-        return ttn_json_fail_at(s, e->at, err, "%s takes %" PRId64 " bits, which are no whole bytes", text, bits);
+        return ttn_json_fail_at(s, e->at, err, "%s takes %" PRId64 " bits, which are no whole bytes",
+                                ttn_stored_print(t, text), bits);
     t->bytes = bits / 8;
     int64_t begin = e->offset[0], end = e->offset[1];
     if (begin > end)
@@ -265,7 +266,7 @@ static ttn_status check_extent(ttn_json_scan *s, entry *e, int64_t data_bytes, t
     if (end - begin != t->bytes)
         return ttn_json_fail_at(s, e->at, err,
                                 "%s takes %" PRId64 " bytes, and data_offsets [%" PRId64 ", %" PRId64 ") hold %" PRId64,
-                                text, t->bytes, begin, end, end - begin);
+                                ttn_stored_print(t, text), t->bytes, begin, end, end - begin);
     if (end > data_bytes)
         return ttn_json_fail_at(s, e->at, err,
                                 "data_offsets [%" PRId64 ", %" PRId64 ") reach beyond the file, which has %" PRId64
