@@ -45,7 +45,7 @@ BASE_ARCH_FLAG := $(if $(filter x86_64,$(shell uname -m)),-march=x86-64,-march=a
 # HDF5 lies in a folder of its own, since a machine may have serial and parallel ones: where pkg-config, or else Debian,
 # says. -isystem: its headers are not ours to warn about.
 HDF5_CFLAGS := $(patsubst -I%,-isystem %,$(or $(shell pkg-config --cflags hdf5 2>/dev/null),-I/usr/include/hdf5/serial))
-HDF5_LIBS   := $(or $(shell pkg-config --libs hdf5 2>/dev/null),-lhdf5_serial)
+HDF5_LIBS   := $(or $(patsubst -lhdf5,-lhdf5_hl -lhdf5,$(shell pkg-config --libs hdf5 2>/dev/null)),-lhdf5_serial_hl -lhdf5_serial)
 INCLUDES    := -I. $(HDF5_CFLAGS)
 
 TTN_CFLAGS := -std=c11 -D_GNU_SOURCE $(INCLUDES) -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \

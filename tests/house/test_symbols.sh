@@ -29,12 +29,14 @@ cpu.o     getauxval   # what the processor can do
 disk.o    open|close|write|pread|fsync|mkdir|rmdir|unlink|rename|renameat2|lstat|chmod|statvfs|opendir|readdir|closedir  # files and folders
 device_cpu.o sysconf  # how much memory and how many processors there are
 graph.o   fnmatch     # freezing by pattern
+hdf5_export.o  H5[A-Z][A-Za-z0-9_]*|H5open|H5get_libversion  # files for h5py
 info.o    open|read|close|stat  # the first bytes of a file
 json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
 lock.o    flock|fstat|stat|ftruncate|pwrite|getpid|gethostname  # the lock of a folder, and who holds it
 doctor.o  open|close|write|fsync|unlink|getpid|statfs|statvfs|getenv|omp_get_proc_bind|omp_get_num_places  # what a run would find
 machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  # what a process may use
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
+table.o   strtof  # the fewest digits of a float
 safetensors.o  stat  # what a path leads to
 safetensors.o  json_[a-z_]+  # the index
 safetensors_header.o  strcasecmp  # a type in small letters

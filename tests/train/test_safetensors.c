@@ -66,7 +66,7 @@ static void put_safetensors(const char *path, const char *header, int64_t n_data
     assert_non_null(bytes);
     for (int i = 0; i < 8; i++)
         bytes[i] = (unsigned char)(n >> (8 * i));
-    memcpy(bytes + 8, header, n);
+    memcpy(bytes + 8, header, n); /* NOLINT(bugprone-not-null-terminated-result): no text */
     put_file(path, bytes, size);
     free(bytes);
 }
@@ -80,10 +80,10 @@ typedef struct {
     const char *header; /* NULL: `make` makes it */
     void (*make)(char *header);
     int64_t n_data;
-    int flags; /* ANY_LENGTH: `length` stands at the start in place of the true one */
-    uint64_t length;
-    int n_file;        /* cut the file after so many bytes; 0: whole */
+    uint64_t length;   /* with ANY_LENGTH: stands at the start in place of the true one */
     const char *words; /* of the sentence */
+    int flags;
+    int n_file; /* cut the file after so many bytes; -1: after none; 0: whole */
 } malformed;
 
 #define A(fields)               "{\"a\":{" fields "}}"
@@ -322,7 +322,8 @@ static void headers_are_capped_and_the_cap_can_be_raised(void **state)
     }
     static char spaces[1 << 12];
     memset(spaces, ' ', sizeof spaces - 1);
-    memcpy(spaces, "{}", 2);
+    spaces[0] = '{';
+    spaces[1] = '}';
     put_safetensors(path, spaces, 0);
     ttn_safetensors *s;
     ttn_error err = {0};

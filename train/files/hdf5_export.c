@@ -1,0 +1,516 @@
+#include <assert.h>
+#include <hdf5.h>
+#include <hdf5_hl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/atomic.h"
+#include "core/hash.h"
+#include "core/memory.h"
+#include "core/text.h"
+#include "train/files/hdf5_export.h"
+
+/* Its constants call this, which ends the process when headers and library differ; has_right_version says so instead. */
+#undef H5CHECK
+#define H5CHECK
+
+/* What a dataset was given, to be compared with what is read back. */
+typedef struct written {
+    const char *name;
+    ttn_hash128 hash;
+    struct written *next;
+} written;
+
+struct ttn_hdf5 {
+    ttn_atomic *atomic;
+    ttn_arena *texts;
+    const char *name; /* for messages */
+    hid_t file;       /* negative: closed */
+    ttn_status status;
+    ttn_error err;
+    written *written;
+
+    /* the dataset that is being written */
+    hid_t dataset;
+    const char *dataset_name;
+    ttn_desc desc;
+    int64_t n_row; /* so far */
+    ttn_hash *hash;
+};
+
+enum { NONE = -1, CHUNK_BYTES = 256 << 10, GZIP_LEVEL = 4, PIECE = 1 << 20 };
+
+/* ---- HDF5's own reasons: taken from its stack and never printed ---- */
+
+typedef struct {
+    H5E_auto2_t print;
+    void *data;
+} silence;
+
+static silence be_silent(void)
+{
+    silence before = {0};
+    (void)H5Eget_auto2(H5E_DEFAULT, &before.print, &before.data);
+    (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    return before;
+}
+
+static void end_silence(silence before)
+{
+    (void)H5Eset_auto2(H5E_DEFAULT, before.print, before.data);
+}
+
+/* The innermost entry of the stack is the cause. */
+static herr_t take_reason(unsigned n, const H5E_error2_t *entry, void *data)
+{
+    (void)n;
+    char *reason = data;
+    if (!*reason && entry->desc) snprintf(reason, TTN_ERROR_TEXT / 2, "%s", entry->desc);
+    return 0;
+}
+
+static void fail(ttn_hdf5 *h, const char *doing, const char *what)
+{
+    if (h->status != TTN_OK) return;
+    char reason[TTN_ERROR_TEXT / 2] = "";
+    (void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_reason, reason);
+    h->status = TTN_FAIL(&h->err, TTN_EIO, "%s: HDF5 cannot %s '%.100s': %s; nothing was put in its place", h->name,
+                         doing, what, *reason ? reason : "it gives no reason");
+}
+
+static void fail_memory(ttn_hdf5 *h)
+{
+    if (h->status == TTN_OK)
+        h->status = TTN_FAIL(&h->err, TTN_ENOMEM, "%s: no memory to write it; end other programs", h->name);
+}
+
+/* ---- create ---- */
+
+/* V110 to the newest: see the header. STRONG: closing the file closes all that is open in it. */
+static hid_t open_properties(void)
+{
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    if (access < 0) return access;
+    if (H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_LATEST) < 0 ||
+        H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0) {
+        (void)H5Pclose(access);
+        return NONE;
+    }
+    return access;
+}
+
+static int has_right_version(ttn_hdf5 *h)
+{
+    unsigned major = 0, minor = 0, release = 0;
+    if (H5get_libversion(&major, &minor, &release) < 0) {
+        fail(h, "tell its version for", "the file");
+    } else if (major != H5_VERS_MAJOR || minor != H5_VERS_MINOR) {
+        h->status = TTN_FAIL(&h->err, TTN_EIO, "%s: titin was built for HDF5 %d.%d and runs with %u.%u; build it again",
+                             h->name, H5_VERS_MAJOR, H5_VERS_MINOR, major, minor);
+    }
+    return h->status == TTN_OK;
+}
+
+static void create_file(ttn_hdf5 *h)
+{
+    if (!has_right_version(h)) return;
+    hid_t access = open_properties();
+    h->file = access < 0 ? NONE : H5Fcreate(ttn_atomic_path(h->atomic), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    if (h->file < 0) fail(h, "create", "the file");
+    if (access >= 0 && H5Pclose(access) < 0) fail(h, "create", "the file");
+}
+
+ttn_status ttn_hdf5_create(const char *path, ttn_hdf5 **ret, ttn_error *err)
+{
+    char shown[TTN_TAIL_ROOM];
+    *ret = NULL;
+    ttn_hdf5 *h = ttn_alloc_or_say(1, sizeof *h, "an HDF5 file to be written", err);
+    if (!h) return TTN_ENOMEM;
+    *h = (ttn_hdf5){.file = NONE, .dataset = NONE};
+    ttn_status status = ttn_arena_create(0, &h->texts, err);
+    if (status == TTN_OK) status = ttn_hash_create(&h->hash, err);
+    if (status == TTN_OK) {
+        h->name = ttn_arena_text(h->texts, "%s", ttn_text_tail(path, shown));
+        if (!h->name) status = TTN_FAIL(err, TTN_ENOMEM, "%s: no memory to write it; end other programs", shown);
+    }
+    if (status == TTN_OK) status = ttn_atomic_file_create(path, &h->atomic, err);
+    if (status == TTN_OK) {
+        silence before = be_silent();
+        create_file(h);
+        end_silence(before);
+        status = h->status;
+        if (status != TTN_OK && err && err->status == TTN_OK) *err = h->err;
+    }
+    if (status == TTN_OK)
+        *ret = h;
+    else
+        ttn_hdf5_destroy(h);
+    return status;
+}
+
+/* ---- groups and notes ---- */
+
+void ttn_hdf5_group(ttn_hdf5 *h, const char *name)
+{
+    if (h->status != TTN_OK) return;
+    silence before = be_silent();
+    hid_t group = H5Gcreate2(h->file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    if (group < 0 || H5Gclose(group) < 0) fail(h, "create the group", name);
+    end_silence(before);
+}
+
+/* An attribute of one value. */
+static void put_note(ttn_hdf5 *h, const char *of, const char *key, hid_t stored, hid_t given, const void *value)
+{
+    hid_t space = H5Screate(H5S_SCALAR);
+    hid_t note =
+        space < 0 ? NONE : H5Acreate_by_name(h->file, of, key, stored, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    if (note < 0 || H5Awrite(note, given, value) < 0) fail(h, "write the attribute", key);
+    if (note >= 0 && H5Aclose(note) < 0) fail(h, "close the attribute", key);
+    if (space >= 0 && H5Sclose(space) < 0) fail(h, "close the attribute", key);
+}
+
+/* UTF-8 of n bytes, padded with 0. */
+static hid_t text_type(size_t n)
+{
+    hid_t type = H5Tcopy(H5T_C_S1);
+    if (type < 0) return type;
+    if (H5Tset_size(type, n > 0 ? n : 1) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0 ||
+        H5Tset_strpad(type, H5T_STR_NULLPAD) < 0) {
+        (void)H5Tclose(type);
+        return NONE;
+    }
+    return type;
+}
+
+void ttn_hdf5_note_text(ttn_hdf5 *h, const char *of, const char *key, const char *text)
+{
+    if (h->status != TTN_OK) return;
+    silence before = be_silent();
+    hid_t type = text_type(strlen(text));
+    if (type < 0)
+        fail(h, "write the attribute", key);
+    else
+        put_note(h, of, key, type, type, text);
+    if (type >= 0 && H5Tclose(type) < 0) fail(h, "close the attribute", key);
+    end_silence(before);
+}
+
+void ttn_hdf5_note_integer(ttn_hdf5 *h, const char *of, const char *key, int64_t value)
+{
+    if (h->status != TTN_OK) return;
+    silence before = be_silent();
+    put_note(h, of, key, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+    end_silence(before);
+}
+
+void ttn_hdf5_note_real(ttn_hdf5 *h, const char *of, const char *key, double value)
+{
+    if (h->status != TTN_OK) return;
+    silence before = be_silent();
+    put_note(h, of, key, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
+    end_silence(before);
+}
+
+/* ---- datasets ---- */
+
+/* HDF5's type for numbers of the file and of memory alike; the caller closes it. */
+static hid_t number_type(ttn_dtype type)
+{
+    switch (ttn_dtype_stored(type)) {
+    case TTN_F32:
+        return H5Tcopy(H5T_IEEE_F32LE);
+    case TTN_F64:
+        return H5Tcopy(H5T_IEEE_F64LE);
+    case TTN_I32:
+        return H5Tcopy(H5T_STD_I32LE);
+    case TTN_I64:
+        return H5Tcopy(H5T_STD_I64LE);
+    case TTN_U8:
+        return H5Tcopy(H5T_STD_U8LE);
+    default:
+        break;
+    }
+    assert(ttn_dtype_stored(type) == TTN_F16);
+    hid_t half = H5Tcopy(H5T_IEEE_F32LE); /* IEEE binary16, as h5py makes it: fields, then size, then bias */
+    if (half >= 0 &&
+        (H5Tset_fields(half, 15, 10, 5, 0, 10) < 0 || H5Tset_size(half, 2) < 0 || H5Tset_ebias(half, 15) < 0)) {
+        (void)H5Tclose(half);
+        return NONE;
+    }
+    return half;
+}
+
+/* From the last dimension backwards as much as fits, so that a chunk is a piece of contiguous rows. */
+static void choose_chunk(const ttn_hdf5_shape *shape, hsize_t *chunk)
+{
+    int64_t room = CHUNK_BYTES / (int64_t)ttn_dtype_size(shape->desc.type);
+    for (int d = shape->desc.ndim - 1; d >= 0; d--) {
+        int64_t most = shape->desc.dim[d] > 0 ? shape->desc.dim[d] : 1;
+        int64_t n = shape->chunk[d] > 0 ? shape->chunk[d] : room;
+        if (n > most) n = most;
+        if (n < 1) n = 1;
+        chunk[d] = (hsize_t)n;
+        room /= n;
+    }
+}
+
+/* How it is laid out: chunks with a checksum, if it has dimensions. */
+static hid_t layout_of(int ndim, const hsize_t *chunk, int compressed)
+{
+    hid_t layout = H5Pcreate(H5P_DATASET_CREATE);
+    if (layout < 0 || ndim == 0) return layout;
+    int failed = H5Pset_chunk(layout, ndim, chunk) < 0;
+    if (compressed) failed = failed || H5Pset_shuffle(layout) < 0 || H5Pset_deflate(layout, GZIP_LEVEL) < 0;
+    failed = failed || H5Pset_fletcher32(layout) < 0;
+    if (!failed) return layout;
+    (void)H5Pclose(layout);
+    return NONE;
+}
+
+/* An open dataset, or NONE with h's failure. */
+static hid_t create_dataset(ttn_hdf5 *h, const char *name, hid_t type, int ndim, const int64_t *dim,
+                            const hsize_t *chunk, int compressed)
+{
+    hsize_t extent[TTN_MAX_DIM] = {0};
+    for (int d = 0; d < ndim; d++)
+        extent[d] = (hsize_t)dim[d];
+    hid_t space = ndim == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(ndim, extent, NULL);
+    hid_t layout = layout_of(ndim, chunk, compressed), dataset = NONE;
+    if (space >= 0 && layout >= 0 && type >= 0)
+        dataset = H5Dcreate2(h->file, name, type, space, H5P_DEFAULT, layout, H5P_DEFAULT);
+    if (dataset < 0) fail(h, "create the dataset", name);
+    if (layout >= 0 && H5Pclose(layout) < 0) fail(h, "create the dataset", name);
+    if (space >= 0 && H5Sclose(space) < 0) fail(h, "create the dataset", name);
+    return dataset;
+}
+
+/* Keep what its bytes add up to. */
+static void remember(ttn_hdf5 *h, const char *name, ttn_hash128 hash)
+{
+    written *w = ttn_arena_alloc(h->texts, sizeof *w);
+    const char *copy = ttn_arena_text(h->texts, "%s", name);
+    if (!w || !copy) {
+        fail_memory(h);
+        return;
+    }
+    *w = (written){.name = copy, .hash = hash, .next = h->written};
+    h->written = w;
+}
+
+/* The last dataset has all its rows; a chunk that the disk does not take shows here. */
+static void end_dataset(ttn_hdf5 *h)
+{
+    if (h->dataset < 0) return;
+    hid_t dataset = h->dataset;
+    h->dataset = NONE;
+    assert(h->status != TTN_OK || h->desc.ndim == 0 || h->n_row == h->desc.dim[0]);
+    if (H5Dclose(dataset) < 0) fail(h, "write", h->dataset_name);
+    if (h->status == TTN_OK) remember(h, h->dataset_name, ttn_hash_final(h->hash));
+}
+
+void ttn_hdf5_dataset(ttn_hdf5 *h, const char *name, const ttn_hdf5_shape *shape)
+{
+    if (h->status != TTN_OK) return;
+    ttn_status status = ttn_desc_check(&shape->desc, name, &h->err);
+    if (status == TTN_OK && ttn_dtype_stored(shape->desc.type) == TTN_BF16)
+        status =
+            TTN_FAIL(&h->err, TTN_EINVAL, "%s: '%s' would be bf16, which HDF5's readers do not know", h->name, name);
+    if (status != TTN_OK) {
+        h->status = status;
+        return;
+    }
+    silence before = be_silent();
+    end_dataset(h);
+    hsize_t chunk[TTN_MAX_DIM];
+    choose_chunk(shape, chunk);
+    hid_t type = number_type(shape->desc.type);
+    if (h->status == TTN_OK)
+        h->dataset = create_dataset(h, name, type, shape->desc.ndim, shape->desc.dim, chunk, shape->compressed);
+    if (type >= 0 && H5Tclose(type) < 0) fail(h, "create the dataset", name);
+    h->desc = shape->desc;
+    h->n_row = 0;
+    ttn_hash_reset(h->hash);
+    h->dataset_name = ttn_arena_text(h->texts, "%s", name);
+    if (!h->dataset_name) fail_memory(h);
+    end_silence(before);
+}
+
+/* Rows [first, first + n) of an open dataset: one selection for memory and one for the file. Written or read. */
+static int move_rows(hid_t dataset, const ttn_desc *desc, int64_t first, int64_t n, const void *from, void *to)
+{
+    hsize_t start[TTN_MAX_DIM] = {(hsize_t)first}, count[TTN_MAX_DIM] = {(hsize_t)n};
+    for (int d = 1; d < desc->ndim; d++)
+        count[d] = (hsize_t)desc->dim[d];
+    hid_t type = number_type(desc->type), file = H5Dget_space(dataset), memory = NONE;
+    int done = type >= 0 && file >= 0;
+    if (done && desc->ndim > 0) {
+        memory = H5Screate_simple(desc->ndim, count, NULL);
+        done = memory >= 0 && H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) >= 0;
+    }
+    hid_t shape = desc->ndim > 0 ? memory : H5S_ALL, place = desc->ndim > 0 ? file : H5S_ALL;
+    if (done && from) done = H5Dwrite(dataset, type, shape, place, H5P_DEFAULT, from) >= 0;
+    if (done && to) done = H5Dread(dataset, type, shape, place, H5P_DEFAULT, to) >= 0;
+    if (memory >= 0 && H5Sclose(memory) < 0) done = 0;
+    if (file >= 0 && H5Sclose(file) < 0) done = 0;
+    if (type >= 0 && H5Tclose(type) < 0) done = 0;
+    return done;
+}
+
+static size_t row_bytes(const ttn_desc *desc)
+{
+    size_t bytes = ttn_dtype_size(desc->type);
+    for (int d = 1; d < desc->ndim; d++)
+        bytes *= (size_t)desc->dim[d];
+    return bytes;
+}
+
+void ttn_hdf5_append(ttn_hdf5 *h, int64_t n_row, const void *numbers)
+{
+    if (h->status != TTN_OK) return;
+    assert(h->dataset >= 0 && n_row >= 0 && (h->desc.ndim == 0 ? n_row == 1 : n_row <= h->desc.dim[0] - h->n_row));
+    if (n_row == 0 || ttn_desc_numel(&h->desc) == 0) {
+        h->n_row += n_row;
+        return;
+    }
+    silence before = be_silent();
+    if (!move_rows(h->dataset, &h->desc, h->n_row, n_row, numbers, NULL)) fail(h, "write", h->dataset_name);
+    ttn_hash_update(h->hash, numbers, (size_t)n_row * row_bytes(&h->desc));
+    h->n_row += n_row;
+    end_silence(before);
+}
+
+void ttn_hdf5_texts(ttn_hdf5 *h, const char *name, const char *const *text, int64_t n)
+{
+    if (h->status != TTN_OK) return;
+    size_t longest = 1;
+    for (int64_t i = 0; i < n; i++)
+        if (strlen(text[i]) > longest) longest = strlen(text[i]);
+    char *all = ttn_alloc_array(n, longest);
+    if (!all) {
+        fail_memory(h);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        memcpy(all + (size_t)i * longest, text[i], strlen(text[i]));
+    silence before = be_silent();
+    end_dataset(h);
+    hsize_t chunk = (hsize_t)(CHUNK_BYTES / longest);
+    if (chunk > (hsize_t)n) chunk = (hsize_t)n;
+    if (chunk == 0) chunk = 1;
+    hid_t type = text_type(longest), dataset = NONE;
+    if (h->status == TTN_OK) dataset = create_dataset(h, name, type, 1, &n, &chunk, 0);
+    if (dataset >= 0 && n > 0 && H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) < 0)
+        fail(h, "write", name);
+    if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "write", name);
+    if (type >= 0 && H5Tclose(type) < 0) fail(h, "write", name);
+    if (h->status == TTN_OK) remember(h, name, ttn_hash128_of(all, (size_t)n * longest));
+    end_silence(before);
+    ttn_free(all);
+}
+
+void ttn_hdf5_scale(ttn_hdf5 *h, const char *name, int d, const char *scale, const char *label)
+{
+    if (h->status != TTN_OK) return;
+    silence before = be_silent();
+    end_dataset(h);
+    hid_t dataset = h->status == TTN_OK ? H5Dopen2(h->file, name, H5P_DEFAULT) : NONE;
+    hid_t places = dataset < 0 ? NONE : H5Dopen2(h->file, scale, H5P_DEFAULT);
+    int done = places >= 0;
+    if (done && H5DSis_scale(places) <= 0) done = H5DSset_scale(places, label) >= 0;
+    done =
+        done && H5DSattach_scale(dataset, places, (unsigned)d) >= 0 && H5DSset_label(dataset, (unsigned)d, label) >= 0;
+    if (!done) fail(h, "give a scale to", name);
+    if (places >= 0 && H5Dclose(places) < 0) fail(h, "give a scale to", name);
+    if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "give a scale to", name);
+    end_silence(before);
+}
+
+/* ---- the end ---- */
+
+static void close_file(ttn_hdf5 *h)
+{
+    if (h->file < 0) return;
+    hid_t file = h->file;
+    h->file = NONE;
+    if (H5Fclose(file) < 0) fail(h, "close", "the file");
+}
+
+/* Everything in a dataset, in the type it is stored in. */
+static int hash_dataset(hid_t dataset, ttn_hash *hash)
+{
+    hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
+    hssize_t n = space < 0 ? -1 : H5Sget_simple_extent_npoints(space);
+    int ndim = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
+    size_t size = type < 0 ? 0 : H5Tget_size(type);
+    hsize_t dim[TTN_MAX_DIM] = {0};
+    int done = n >= 0 && ndim >= 0 && ndim <= TTN_MAX_DIM && size > 0;
+    if (done && ndim > 0) done = H5Sget_simple_extent_dims(space, dim, NULL) == ndim;
+    hsize_t n_row = ndim > 0 ? dim[0] : 1;
+    size_t row = done && n_row > 0 ? (size_t)n / n_row * size : 0;
+    hsize_t part = row > 0 && row < PIECE ? PIECE / row : 1;
+    char *piece = done && row > 0 ? ttn_alloc_array((int64_t)part, row) : NULL;
+    if (row > 0 && !piece) done = 0;
+    ttn_hash_reset(hash);
+    for (hsize_t first = 0; done && row > 0 && first < n_row; first += part) {
+        hsize_t start[TTN_MAX_DIM] = {first}, count[TTN_MAX_DIM] = {n_row - first < part ? n_row - first : part};
+        for (int d = 1; d < ndim; d++)
+            count[d] = dim[d];
+        hid_t memory = ndim > 0 ? H5Screate_simple(ndim, count, NULL) : H5S_ALL;
+        if (ndim > 0) done = memory >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) >= 0;
+        done = done && H5Dread(dataset, type, memory, ndim > 0 ? space : H5S_ALL, H5P_DEFAULT, piece) >= 0;
+        if (done) ttn_hash_update(hash, piece, (ndim > 0 ? count[0] : 1) * row);
+        if (ndim > 0 && memory >= 0 && H5Sclose(memory) < 0) done = 0;
+    }
+    ttn_free(piece);
+    if (type >= 0 && H5Tclose(type) < 0) done = 0;
+    if (space >= 0 && H5Sclose(space) < 0) done = 0;
+    return done;
+}
+
+/* The closed file, as another program would see it, holds what it was given. */
+static void verify(ttn_hdf5 *h)
+{
+    hid_t access = open_properties();
+    hid_t file = access < 0 ? NONE : H5Fopen(ttn_atomic_path(h->atomic), H5F_ACC_RDONLY, access);
+    if (file < 0) fail(h, "read again", "the file");
+    for (const written *w = h->written; w && h->status == TTN_OK; w = w->next) {
+        hid_t dataset = H5Dopen2(file, w->name, H5P_DEFAULT);
+        int done = dataset >= 0 && hash_dataset(dataset, h->hash);
+        if (!done) fail(h, "read again", w->name);
+        if (done && !ttn_hash_same(ttn_hash_final(h->hash), w->hash))
+            h->status = TTN_FAIL(&h->err, TTN_EIO,
+                                 "%s: '%.100s' is read back other than it was written; the disk or "
+                                 "memory may be failing; nothing was put in its place",
+                                 h->name, w->name);
+        if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "read again", w->name);
+    }
+    if (file >= 0 && H5Fclose(file) < 0) fail(h, "read again", "the file");
+    if (access >= 0 && H5Pclose(access) < 0) fail(h, "read again", "the file");
+}
+
+ttn_status ttn_hdf5_commit(ttn_hdf5 *h, ttn_error *err)
+{
+    silence before = be_silent();
+    end_dataset(h);
+    close_file(h);
+    if (h->status == TTN_OK) verify(h);
+    end_silence(before);
+    if (h->status == TTN_OK) return h->status = ttn_atomic_commit(h->atomic, err);
+    if (err && err->status == TTN_OK) *err = h->err;
+    return h->status;
+}
+
+void ttn_hdf5_destroy(ttn_hdf5 *h)
+{
+    if (!h) return;
+    silence before = be_silent();
+    h->status = TTN_EINTERNAL; /* whatever the closes say, nothing appears */
+    if (h->dataset >= 0) (void)H5Dclose(h->dataset);
+    close_file(h);
+    end_silence(before);
+    ttn_atomic_destroy(h->atomic);
+    ttn_hash_destroy(h->hash);
+    ttn_arena_destroy(h->texts);
+    ttn_free(h);
+}
