@@ -39,6 +39,7 @@ memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
 table.o   strtof  # the fewest digits of a float
 safetensors.o  stat  # what a path leads to
 safetensors.o  json_[a-z_]+  # the index
+safetensors_info.o  stat  # what a folder holds
 safetensors_header.o  strcasecmp  # a type in small letters
 safetensors_write.o   lstat|json_[a-z_]+  # the index, and what stands in its way
 reader.o  open|close|fstat|pread  # files that are read by position

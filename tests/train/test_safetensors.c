@@ -15,6 +15,8 @@
 #include "tests/harness/shim.h"
 #include "tests/harness/test.h"
 #include "tests/train/stored.h"
+#include "train/facts.h"
+#include "train/info.h"
 
 /* ---- files ---- */
 
@@ -906,6 +908,84 @@ static void a_failure_of_the_giver_is_the_writers(void **state)
     assert_int_equal(stat(in_folder("none.safetensors"), &about), -1);
 }
 
+/* ---- titin info ---- */
+
+static ttn_status give_zeros(void *ctx, int64_t i, int64_t at, int64_t n, void *to, ttn_error *err)
+{
+    (void)ctx;
+    (void)i;
+    (void)at;
+    (void)err;
+    memset(to, 0, (size_t)n);
+    return TTN_OK;
+}
+
+/* All facts as lines "key=value", and the warnings. */
+static void print_facts(const ttn_facts *f, char *text, size_t room)
+{
+    size_t used = 0;
+    *text = 0;
+    for (int64_t i = 0; i < ttn_facts_count(f) && used < room; i++) {
+        const ttn_fact *fact = &ttn_facts_at(f)[i];
+        if (fact->kind == TTN_FACT_TEXT)
+            used += (size_t)snprintf(text + used, room - used, "%s=%s\n", fact->key, fact->text);
+        else if (fact->key)
+            used += (size_t)snprintf(text + used, room - used, "%s=%" PRId64 "\n", fact->key, fact->integer);
+    }
+    for (int64_t i = 0; i < ttn_facts_warning_count(f) && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, "warning=%s\n", ttn_facts_warning(f, i));
+}
+
+static ttn_status describe_file(const char *path, int verify, char *text, size_t room, ttn_error *err)
+{
+    ttn_facts *f;
+    *err = (ttn_error){0};
+    assert_ok(ttn_facts_create(&f, err), err);
+    ttn_status status = ttn_info_describe(path, verify, f, err);
+    print_facts(f, text, room);
+    ttn_facts_destroy(f);
+    return status;
+}
+
+static void info_lists_tensors_and_verify_counts_what_is_not_finite(void **state)
+{
+    (void)state;
+    char text[4000];
+    ttn_error err;
+    assert_ok(describe_file(golden_path("kinds.safetensors"), 0, text, sizeof text, &err), &err);
+    assert_contains(text, "kind=safetensors\n");
+    assert_contains(text, "tensors=11\n");
+    assert_contains(text, "key=format\nvalue=pt\n");
+    assert_contains(text, "name=f32\ntype=F32\nshape=[3, 5]\nbytes=60\n");
+    assert_contains(text, "name=scalar\ntype=F32\nshape=[]\nbytes=4\n");
+
+    ttn_tensor_to_write list[N_WRITTEN];
+    ttn_safetensors_content c = content_of(list);
+    c.n_tensor = 1; /* f32 */
+    c.give = give_zeros;
+    assert_ok(ttn_safetensors_write(in_folder("finite"), &c, &err), &err); /* recognised without its name */
+    assert_ok(describe_file(in_folder("finite"), 1, text, sizeof text, &err), &err);
+    assert_contains(text, "kind=safetensors\n");
+    assert_contains(text, "numbers_read=15\nnot_finite=0\nverified=1\n");
+
+    put_safetensors(in_folder("nan.safetensors"), "{\"w\":{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[0,8]}}",
+                    8);
+    FILE *file = fopen(in_folder("nan.safetensors"), "r+");
+    assert_non_null(file);
+    fseek(file, -2, SEEK_END);
+    fwrite("\x00\x7c", 1, 2, file);
+    fclose(file);
+    assert_ok(describe_file(in_folder("nan.safetensors"), 0, text, sizeof text, &err), &err);
+    assert_fails(describe_file(in_folder("nan.safetensors"), 1, text, sizeof text, &err), TTN_ENUMERIC, &err,
+                 "1 of its numbers are NaN or infinite");
+    assert_contains(text, "verified=0\nwarning=tensor 'w' holds 1 numbers that are NaN or infinite, first number 3\n");
+
+    put_file(in_folder("damaged.safetensors"), "short", 5);
+    assert_fails(describe_file(in_folder("damaged.safetensors"), 0, text, sizeof text, &err), TTN_ECHECKPOINT, &err,
+                 "has 5 bytes, and a safetensors file begins with the 8");
+    assert_contains(text, "kind=safetensors\n");
+}
+
 /* ---- for tests/reference/files.py ---- */
 
 static int write_samples(int argc, char **argv)
@@ -977,6 +1057,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(shards_do_not_hide_behind_a_file),
         cmocka_unit_test(a_save_that_fails_leaves_the_previous_file),
         cmocka_unit_test(a_failure_of_the_giver_is_the_writers),
+        cmocka_unit_test(info_lists_tensors_and_verify_counts_what_is_not_finite),
     };
     return ttn_test_run(tests);
 }

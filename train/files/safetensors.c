@@ -53,7 +53,7 @@ ttn_stored_type ttn_stored_of(ttn_dtype type)
     ttn_dtype stored = ttn_dtype_stored(type), same;
     for (int i = 0; i < TTN_STORED_COUNT; i++)
         if (ttn_stored_dtype((ttn_stored_type)i, &same) && same == stored) return (ttn_stored_type)i;
-    assert(!"every type of core/tensor.h can be stored");
+    assert(0 && "every type of core/tensor.h can be stored");
     return TTN_STORED_COUNT;
 }
 

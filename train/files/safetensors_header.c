@@ -318,8 +318,8 @@ static ttn_status take_notes(ttn_json_scan *s, ttn_stored_list *list, char *byte
     }
     if (status != TTN_OK) return status;
     s->inside = NULL;
-    ttn_stored_note *note = list->note + first;
     int64_t n = list->n_note - first;
+    ttn_stored_note *note = n > 0 ? list->note + first : NULL;
     if (n > 1) qsort(note, (size_t)n, sizeof *note, by_key);
     for (int64_t i = 1; i < n; i++)
         if (strcmp(note[i - 1].key, note[i].key) == 0)
@@ -407,5 +407,6 @@ ttn_status ttn_header_take(ttn_stored_list *list, const char *name, int file, ch
     }
     if (status == TTN_OK) status = ttn_json_next(&s, err); /* nothing may follow */
     if (status != TTN_OK) return status;
-    return check_tiling(name, list->tensor + first, list->n_tensor - first, data_begin, data_bytes, err);
+    int64_t n_tensor = list->n_tensor - first;
+    return check_tiling(name, n_tensor > 0 ? list->tensor + first : NULL, n_tensor, data_begin, data_bytes, err);
 }
