@@ -96,9 +96,8 @@ BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c train/cli/prog
 
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 # These do not depend on `real`: they are built and run once, with the f32 ones. (A name without a test is an error.)
-ONCE     := core/test_builder core/test_machine core/test_nearest core/test_number core/test_options \
-            core/test_values train/test_commands train/test_config train/test_config_corpus train/test_doctor \
-            train/test_facts train/test_json train/test_layout train/test_terminal
+ONCE     := $(addprefix core/test_,builder machine nearest number options values) \
+            $(addprefix train/test_,commands config config_corpus convert doctor export facts json layout safetensors terminal)
 TESTS_ONCE := $(ONCE:%=tests/%.c)
 TESTS    := $(filter-out $(TESTS_ONCE),$(wildcard tests/*/test_*.c))
 EMULATED_TESTS := $(wildcard tests/cuda/test_*.c)
