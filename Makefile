@@ -42,10 +42,12 @@ ARCH_FLAG := -march=$(ARCH)
 # What must run before the processor has been checked is compiled for any of its family.
 BASE_ARCH_FLAG := $(if $(filter x86_64,$(shell uname -m)),-march=x86-64,-march=armv8-a)
 
-# HDF5 lies in a folder of its own, since a machine may have serial and parallel ones: where pkg-config, or else Debian,
-# says. -isystem: its headers are not ours to warn about.
-HDF5_CFLAGS := $(patsubst -I%,-isystem %,$(or $(shell pkg-config --cflags hdf5 2>/dev/null),-I/usr/include/hdf5/serial))
-HDF5_LIBS   := $(or $(patsubst -lhdf5,-lhdf5_hl -lhdf5,$(shell pkg-config --libs hdf5 2>/dev/null)),-lhdf5_serial_hl -lhdf5_serial)
+# HDF5 lies in a folder of its own, since a machine may have serial and parallel ones: Debian's serial one, whose libraries
+# lie where the linker looks (so that titin.pc needs no -L of another package), else what pkg-config says. -isystem: its
+# headers are not ours to warn about.
+HDF5_DEBIAN := $(patsubst %/hdf5.h,%,$(wildcard /usr/include/hdf5/serial/hdf5.h))
+HDF5_CFLAGS := $(if $(HDF5_DEBIAN),-isystem $(HDF5_DEBIAN),$(patsubst -I%,-isystem %,$(shell pkg-config --cflags hdf5)))
+HDF5_LIBS   := $(if $(HDF5_DEBIAN),-lhdf5_serial_hl -lhdf5_serial,$(patsubst -lhdf5,-lhdf5_hl -lhdf5,$(shell pkg-config --libs hdf5)))
 INCLUDES    := -I. $(HDF5_CFLAGS)
 
 TTN_CFLAGS := -std=c11 -D_GNU_SOURCE $(INCLUDES) -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \
