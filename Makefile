@@ -98,8 +98,7 @@ BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c train/cli/prog
 
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 # These do not depend on `real`: they are built and run once, with the f32 ones. (A name without a test is an error.)
-ONCE     := $(addprefix core/test_,builder machine nearest number options values) \
-            $(addprefix train/test_,commands config config_corpus convert doctor export facts json layout safetensors terminal)
+ONCE     := core/test_lock
 TESTS_ONCE := $(ONCE:%=tests/%.c)
 TESTS    := $(filter-out $(TESTS_ONCE),$(wildcard tests/*/test_*.c))
 EMULATED_TESTS := $(wildcard tests/cuda/test_*.c)

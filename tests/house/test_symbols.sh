@@ -35,6 +35,7 @@ json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
 lock.o    flock|fstat|stat|ftruncate|pwrite|getpid|gethostname  # the lock of a folder, and who holds it
 doctor.o  open|close|write|fsync|unlink|getpid|statfs|statvfs|getenv|omp_get_proc_bind|omp_get_num_places  # what a run would find
 machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  # what a process may use
+manifest.o  fstat|json_[a-z_]+  # trees of JSON, lengths of files
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
 table.o   strtof  # the fewest digits of a float
 safetensors.o  stat  # what a path leads to
@@ -43,6 +44,8 @@ safetensors_info.o  stat  # what a folder holds
 safetensors_header.o  strcasecmp  # a type in small letters
 safetensors_write.o   lstat|json_[a-z_]+  # the index, and what stands in its way
 reader.o  open|close|fstat|pread  # files that are read by position
+run_folder.o  stat|opendir|readdir|closedir  # what lies in a folder
+run_state.o  json_[a-z_]+  # trees of JSON
 '
 
 # not_allowed: of lines "OBJECT SYMBOL" those that no list allows.

@@ -1,0 +1,292 @@
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "core/atomic.h"
+#include "core/disk.h"
+#include "core/lock.h"
+#include "core/memory.h"
+#include "core/text.h"
+#include "train/files/run_folder.h"
+
+struct ttn_run_folder {
+    ttn_lock *lock;
+    char path[PATH_MAX];
+};
+
+static const char LATEST[] = "latest", CHECKPOINTS[] = "ckpt";
+
+/* ---- names ---- */
+
+char *ttn_step_name(int64_t step, char *text)
+{
+    snprintf(text, TTN_STEP_NAME, "step-%08" PRId64, step);
+    return text;
+}
+
+int ttn_step_parse(const char *name, int64_t *ret)
+{
+    char again[TTN_STEP_NAME];
+    if (strncmp(name, "step-", 5) != 0) return 0;
+    errno = 0;
+    *ret = strtoll(name + 5, NULL, 10);
+    return errno == 0 && *ret >= 0 && strcmp(ttn_step_name(*ret, again), name) == 0;
+}
+
+/* path/ckpt, or path/ckpt/NAME. */
+static ttn_status path_in(const char *path, const char *name, char *ret, ttn_error *err)
+{
+    char shown[TTN_TAIL_ROOM];
+    int n = snprintf(ret, PATH_MAX, "%s/%s%s%s", path, CHECKPOINTS, name ? "/" : "", name ? name : "");
+    if (n < PATH_MAX) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long; choose a shorter one", ttn_text_tail(path, shown));
+}
+
+/* ---- one writer ---- */
+
+static ttn_status make_folder(const char *path, ttn_error *err)
+{
+    struct stat about;
+    char shown[TTN_TAIL_ROOM];
+    ttn_text_tail(path, shown);
+    if (ttn_disk_mkdir(path, 0777) != 0 && errno != EEXIST) {
+        int error = errno;
+        return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be made: %s%s", shown, strerror(error),
+                        error == ENOENT ? "; create the folder it lies in first (mkdir -p)" : ttn_disk_advice(error));
+    }
+    if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL, "%s: is no folder, and a run's is to be there; choose another name", shown);
+}
+
+/* What temporaries and trash are of: a checkpoint, or the link. */
+static int is_ours(const char *name, int is_folder)
+{
+    int64_t step;
+    return is_folder ? ttn_step_parse(name, &step) : strcmp(name, LATEST) == 0;
+}
+
+ttn_status ttn_run_folder_open(const char *path, const ttn_clock *clock, const ttn_log *log, ttn_run_folder **ret,
+                               ttn_error *err)
+{
+    char inside[PATH_MAX], shown[TTN_TAIL_ROOM];
+    *ret = NULL;
+    ttn_run_folder *r = ttn_alloc_or_say(1, sizeof *r, "the folder of a run", err);
+    if (!r) return TTN_ENOMEM;
+    ttn_status status = TTN_OK;
+    if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path - 16)
+        status =
+            TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long; choose a shorter one", ttn_text_tail(path, shown));
+    if (status == TTN_OK) status = make_folder(path, err);
+    if (status == TTN_OK) {
+        snprintf(inside, sizeof inside, "%.*s/.lock", PATH_MAX - 16, r->path);
+        status = ttn_lock_take(inside, clock, log, &r->lock, err);
+    }
+    if (status == TTN_OK) status = path_in(path, NULL, inside, err);
+    if (status == TTN_OK) status = make_folder(inside, err);
+    if (status == TTN_OK) status = ttn_atomic_sweep(inside, is_ours, log, err);
+    if (status == TTN_OK)
+        *ret = r;
+    else
+        ttn_run_folder_close(r);
+    return status;
+}
+
+ttn_status ttn_run_folder_alive(ttn_run_folder *r, ttn_error *err)
+{
+    return ttn_lock_alive(r->lock, err);
+}
+
+const char *ttn_run_folder_path(const ttn_run_folder *r)
+{
+    return r->path;
+}
+
+void ttn_run_folder_close(ttn_run_folder *r)
+{
+    if (!r) return;
+    ttn_lock_release(r->lock);
+    ttn_free(r);
+}
+
+/* ---- which there are ---- */
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+typedef struct {
+    int64_t *step;
+    int64_t n, room;
+} step_list;
+
+static ttn_status append(step_list *l, int64_t step, ttn_error *err)
+{
+    if (l->n == l->room) {
+        int64_t room = 2 * l->room + 16;
+        int64_t *larger = ttn_alloc_or_say(room, sizeof *larger, "the list of checkpoints", err);
+        if (!larger) return TTN_ENOMEM;
+        if (l->n > 0) memcpy(larger, l->step, (size_t)l->n * sizeof *larger);
+        ttn_free(l->step);
+        l->step = larger;
+        l->room = room;
+    }
+    l->step[l->n] = step;
+    l->n++;
+    return TTN_OK;
+}
+
+static ttn_status list(DIR *d, const char *folder, step_list *l, ttn_error *err)
+{
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        int64_t step;
+        char path[PATH_MAX];
+        struct stat about;
+        if (!ttn_step_parse(e->d_name, &step)) continue;
+        if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path) continue;
+        if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode)) continue;
+        ttn_status status = append(l, step, err);
+        if (status != TTN_OK) return status;
+    }
+    return TTN_OK;
+}
+
+ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_error *err)
+{
+    char folder[PATH_MAX], shown[TTN_TAIL_ROOM];
+    step_list l = {0};
+    *ret = NULL;
+    *n = 0;
+    ttn_status status = path_in(path, NULL, folder, err);
+    if (status != TTN_OK) return status;
+    DIR *d = opendir(folder);
+    if (!d && errno == ENOENT) return TTN_OK;
+    if (!d)
+        return TTN_FAIL(err, TTN_EIO, "%s: cannot be looked through: %s%s", ttn_text_tail(folder, shown),
+                        strerror(errno), ttn_disk_advice(errno));
+    status = list(d, folder, &l, err);
+    closedir(d);
+    if (status != TTN_OK) {
+        ttn_free(l.step);
+        return status;
+    }
+    if (l.n > 0) qsort(l.step, (size_t)l.n, sizeof *l.step, newest_first);
+    *ret = l.step;
+    *n = l.n;
+    return TTN_OK;
+}
+
+static ttn_status path_of_step(const char *path, int64_t step, char *ret, ttn_error *err)
+{
+    char name[TTN_STEP_NAME];
+    return path_in(path, ttn_step_name(step, name), ret, err);
+}
+
+/* Damage, and what cannot be read, is a reason to take an older one; the rest is not. */
+static int may_pass_over(ttn_status status, int other)
+{
+    return (status == TTN_ECHECKPOINT && !other) || status == TTN_EIO;
+}
+
+ttn_status ttn_run_newest(const char *path, const ttn_log *log, ttn_checkpoint **ret, ttn_error *err)
+{
+    int64_t *step;
+    int64_t n;
+    ttn_error first = {0};
+    *ret = NULL;
+    ttn_status status = ttn_run_checkpoints(path, &step, &n, err);
+    for (int64_t i = 0; i < n && status == TTN_OK && !*ret; i++) {
+        char folder[PATH_MAX];
+        ttn_error why = {0};
+        int other = 0;
+        status = path_of_step(path, step[i], folder, err);
+        if (status != TTN_OK) break;
+        status = ttn_checkpoint_open(folder, ret, &other, &why);
+        if (status == TTN_OK) break;
+        if (!may_pass_over(status, other)) {
+            (void)TTN_FAIL(err, status, "%s", why.text);
+            break;
+        }
+        ttn_log_say(log, TTN_LOG_WARNING, "checkpoint %" PRId64 " is passed over: %s", step[i], why.text);
+        if (i == 0) first = why;
+        status = TTN_OK;
+    }
+    if (status == TTN_OK && n > 0 && !*ret) {
+        char shown[TTN_TAIL_ROOM];
+        status = TTN_FAIL(err, TTN_ECHECKPOINT, "%s: of %" PRId64 " checkpoints none can be used; of the newest: %s",
+                          ttn_text_tail(path, shown), n, first.text);
+    }
+    ttn_free(step);
+    return status;
+}
+
+/* ---- after a save ---- */
+
+ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *err)
+{
+    char path[PATH_MAX], name[TTN_STEP_NAME];
+    ttn_status status = path_in(r->path, LATEST, path, err);
+    if (status != TTN_OK) return status;
+    return ttn_atomic_link(path, ttn_step_name(step, name), err);
+}
+
+/* The name of something in the folder that the manifest does not list; *ret "": there is nothing. 0, or errno. */
+static int find_stranger(const char *folder, const ttn_manifest *m, char *ret)
+{
+    ret[0] = 0;
+    DIR *d = opendir(folder);
+    if (!d) return errno;
+    for (struct dirent *e = readdir(d); e && !ret[0]; e = readdir(d)) {
+        int is_own = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+                     strcmp(e->d_name, TTN_MANIFEST_NAME) == 0 || ttn_manifest_find(m, e->d_name) >= 0;
+        if (!is_own) snprintf(ret, NAME_MAX + 1, "%s", e->d_name);
+    }
+    closedir(d);
+    return 0;
+}
+
+/* *is_whole: it looks so; and when there are `kept` of these already, it goes. */
+static ttn_status retain_one(const char *folder, int is_kept, int *is_whole, const ttn_log *log, ttn_error *err)
+{
+    ttn_manifest *m;
+    ttn_status status =
+        ttn_manifest_read(folder, TTN_CHECKPOINT_FORMAT, TTN_CHECKPOINT_VERSION, &m, NULL, NULL /* damage stays */);
+    *is_whole = status == TTN_OK && ttn_manifest_check(m, folder, 0, NULL) == TTN_OK;
+    status = TTN_OK;
+    if (*is_whole && !is_kept) {
+        char stranger[NAME_MAX + 1];
+        int error = find_stranger(folder, m, stranger);
+        if (error || stranger[0])
+            ttn_log_say(log, TTN_LOG_WARNING, "%s is kept, though old: %s%s", folder,
+                        error ? strerror(error) : "it holds something that is not its own: ", stranger);
+        else
+            status = ttn_atomic_remove(folder, err);
+    }
+    ttn_manifest_close(m);
+    return status;
+}
+
+ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, const ttn_log *log, ttn_error *err)
+{
+    int64_t *step;
+    int64_t n;
+    int n_kept = 0;
+    assert(keep >= 1);
+    ttn_status first = ttn_run_checkpoints(r->path, &step, &n, err);
+    for (int64_t i = 0; i < n; i++) {
+        char folder[PATH_MAX];
+        int is_whole = 0;
+        ttn_status status = path_of_step(r->path, step[i], folder, err);
+        if (status == TTN_OK) status = retain_one(folder, n_kept < keep, &is_whole, log, err);
+        n_kept += is_whole;
+        if (first == TTN_OK) first = status;
+    }
+    ttn_free(step);
+    return first;
+}

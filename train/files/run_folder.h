@@ -1,0 +1,63 @@
+/* The folder of a run, and the checkpoints in it.
+ *
+ *     run/.lock                 who writes here (core/lock.h)
+ *     run/ckpt/step-00012000/   a checkpoint (train/files/checkpoint.h)
+ *     run/ckpt/latest           a link to the last one that was saved, for people and scripts; titin does not read it
+ *
+ * Everything else in these folders is somebody else's and is never touched.
+ */
+#ifndef TTN_RUN_FOLDER_H
+#define TTN_RUN_FOLDER_H
+
+#include <stdint.h>
+#include "core/clock.h"
+#include "core/log.h"
+#include "core/status.h"
+#include "train/files/checkpoint.h"
+
+/* ---- one writer ---- */
+
+typedef struct ttn_run_folder ttn_run_folder;
+
+/* Make the folder at `path` this process's: it and ckpt/ are made when they are not there (their parents must be), the
+ * lock is taken, and what killed writers left is removed, which log is told. clock NULL: the system's. *ret is the
+ * caller's. TTN_EINVAL: another process writes there (the message says which); TTN_EIO, TTN_ENOMEM. */
+TTN_MUST_USE ttn_status ttn_run_folder_open(const char *path, const ttn_clock *clock, const ttn_log *log,
+                                            ttn_run_folder **ret, ttn_error *err);
+
+/* A sign of life (ttn_lock_alive); call it every step. */
+TTN_MUST_USE ttn_status ttn_run_folder_alive(ttn_run_folder *r, ttn_error *err);
+
+const char *ttn_run_folder_path(const ttn_run_folder *r);
+void ttn_run_folder_close(ttn_run_folder *r); /* NULL is fine */
+
+/* ---- which checkpoints there are: for anybody, with or without the lock ---- */
+
+enum { TTN_STEP_NAME = 32 };
+
+/* "step-00012000"; text has TTN_STEP_NAME bytes. Returns text. */
+char *ttn_step_name(int64_t step, char *text);
+
+/* The step that a name stands for: 1; 0 when it is no such name. */
+int ttn_step_parse(const char *name, int64_t *ret);
+
+/* Steps of the folders in path/ckpt that have the name of a checkpoint, newest first; whole or not is not asked. No ckpt:
+ * none. *ret is the caller's (ttn_free). TTN_EIO, TTN_ENOMEM. */
+TTN_MUST_USE ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_error *err);
+
+/* Open the newest checkpoint of the run that is whole. Those that are passed over, and why, are warnings to log. *ret NULL
+ * with TTN_OK: there is no checkpoint at all. TTN_ECHECKPOINT: there are, but none can be used; or the newest whole one is
+ * of another version of the format, which is nobody's damage and no reason to go back. TTN_EIO, TTN_ENOMEM. */
+TTN_MUST_USE ttn_status ttn_run_newest(const char *path, const ttn_log *log, ttn_checkpoint **ret, ttn_error *err);
+
+/* ---- after a save ---- */
+
+/* Let ckpt/latest lead to the checkpoint of `step`. */
+TTN_MUST_USE ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *err);
+
+/* Keep the `keep` newest checkpoints (at least 1) and remove older ones. Counted are those whose manifest and lengths are
+ * right; others are neither counted nor removed, and neither is one that holds anything its manifest does not list: that
+ * is somebody's, and log is told. The first failure is returned when all have been tried. */
+TTN_MUST_USE ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, const ttn_log *log, ttn_error *err);
+
+#endif
