@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/text.h"
+#include "train/files/checkpoint_info.h"
 #include "train/files/safetensors_info.h"
 #include "train/info.h"
 #include "train/info_config.h"
@@ -11,6 +12,8 @@
 
 /* Kinds of the modules that have a format of their own. */
 const ttn_info_kind *const ttn_info_kinds[] = {
+    &ttn_info_checkpoint,
+    &ttn_info_run,
     &ttn_info_config,
     &ttn_info_safetensors,
     NULL,
