@@ -73,14 +73,14 @@ void ttn_atomic_destroy(ttn_atomic *a);
 
 /* ---- what else must not be seen half done ---- */
 
-/* The symbolic link `path` leads to `target` (a text; nobody looks whether that is there): made, or replaced in one step.
- * TTN_EINVAL when there is something at path that is no symbolic link. TTN_EIO: the previous link stays, or the message
- * says that the new one is in place but not confirmed. */
+/* The symbolic link `path` leads to `target` (a text; nobody looks whether that is there): made, or replaced in one
+ * step. TTN_EINVAL when there is something at path that is no symbolic link. TTN_EIO: the previous link stays, or the
+ * message says that the new one is in place but not confirmed. */
 TTN_MUST_USE ttn_status ttn_atomic_link(const char *path, const char *target, ttn_error *err);
 
-/* Remove a folder with all that is in it: it is renamed to ".NAME.trash-PID-COUNTER" first and the disk confirms that, so
- * its name never stands for a part of it. TTN_EINVAL: there is no folder at path (a link to one is none). TTN_EIO: it is
- * whole and has its name; or the message says under which name what could not be removed stays. */
+/* Remove a folder with all that is in it: it is renamed to ".NAME.trash-PID-COUNTER" first and the disk confirms that,
+ * so its name never stands for a part of it. TTN_EINVAL: there is no folder at path (a link to one is none). TTN_EIO:
+ * it is whole and has its name; or the message says under which name what could not be removed stays. */
 TTN_MUST_USE ttn_status ttn_atomic_remove(const char *path, ttn_error *err);
 
 /* ---- what killed writers left ---- */

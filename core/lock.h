@@ -33,9 +33,9 @@ enum { TTN_LOCK_SILENCE = 600, TTN_LOCK_SIGN = 60 };
 TTN_MUST_USE ttn_status ttn_lock_take(const char *path, const ttn_clock *clock, const ttn_log *log, ttn_lock **ret,
                                       ttn_error *err);
 
-/* A sign of life for other hosts. Call it as often as you like: it writes once in TTN_LOCK_SIGN seconds. TTN_EIO: it could
- * not be written; TTN_EINVAL: the file is not the one that was locked any more (somebody removed it), so that another
- * process may hold a lock of this name. */
+/* A sign of life for other hosts. Call it as often as you like: it writes once in TTN_LOCK_SIGN seconds. TTN_EIO: it
+ * could not be written; TTN_EINVAL: the file is not the one that was locked any more (somebody removed it), so that
+ * another process may hold a lock of this name. */
 TTN_MUST_USE ttn_status ttn_lock_alive(ttn_lock *l, ttn_error *err);
 
 /* Give it back. NULL is fine. */

@@ -43,7 +43,8 @@ static void try_within(const uint8_t *data, size_t size)
     size_t n = sizeof head - 1;
     if (size > 0) memcpy(text + n, data, size);
     n += size;
-    memcpy(text + n, "},", 2);
+    text[n] = '}';
+    text[n + 1] = ',';
     n += 2;
     char digits[TTN_HASH_TEXT];
     ttn_hash_print(ttn_hash128_of(text, n), digits);

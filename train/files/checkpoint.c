@@ -132,6 +132,7 @@ static ttn_status find(const ttn_checkpoint *c, ttn_part part, const char *name,
 {
     const char *file = ttn_checkpoint_part_file[part];
     char wanted[TTN_DESC_TEXT], found[TTN_STORED_TEXT];
+    *ret = NULL;
     if (!c->part[part])
         return TTN_FAIL(err, TTN_ECHECKPOINT, "%s: has no %s: it was saved without an optimizer", c->shown, file);
     *ret = ttn_safetensors_find(c->part[part], name);
@@ -163,7 +164,7 @@ ttn_status ttn_checkpoint_read(const ttn_checkpoint *c, ttn_part part, const cha
 {
     const ttn_stored_tensor *t;
     ttn_status status = find(c, part, name, desc, &t, err);
-    return status == TTN_OK ? read_checked(c, part, t, data, err) : status;
+    return status == TTN_OK && t ? read_checked(c, part, t, data, err) : status;
 }
 
 /* ---- all weights ---- */
@@ -203,7 +204,7 @@ static ttn_status compare(const ttn_checkpoint *c, const ttn_weights *w, const c
             const ttn_stored_tensor *t;
             if (!name_of(w, i, slab, model_name, &part, name)) continue;
             ttn_status status = find(c, part, name, &ttn_weights_at(w, i)->desc, &t, err);
-            if (status != TTN_OK) return status;
+            if (status != TTN_OK || !t) return status; /* with TTN_OK there is one */
             if (t->bytes > *largest) *largest = t->bytes;
             n_model += part == TTN_PART_MODEL;
         }

@@ -51,9 +51,9 @@ TTN_MUST_USE ttn_status ttn_checkpoint_read(const ttn_checkpoint *c, ttn_part pa
                                             const ttn_desc *desc, void *data, ttn_error *err);
 
 /* All weights, and with_moments the slabs of moments that w has. First everything is compared with what is there, both
- * ways: a missing tensor, one of another shape, one that w does not have in model.safetensors is TTN_ECHECKPOINT, and w is
- * as it was. After a failure that comes later (TTN_EIO; a file that changes while it is read) w holds a mix and must not
- * be used. model_name: as it was saved. */
+ * ways: a missing tensor, one of another shape, one that w does not have in model.safetensors is TTN_ECHECKPOINT, and w
+ * is as it was. After a failure that comes later (TTN_EIO; a file that changes while it is read) w holds a mix and must
+ * not be used. model_name: as it was saved. */
 TTN_MUST_USE ttn_status ttn_checkpoint_load(const ttn_checkpoint *c, ttn_weights *w, const char *const *model_name,
                                             int with_moments, ttn_error *err);
 

@@ -254,7 +254,7 @@ static ttn_status parse_files(ttn_manifest *m, const json_t *root, ttn_error *er
 static int is_whole(const char *bytes, size_t n)
 {
     char digits[TTN_HASH_TEXT];
-    if (n < N_END || memcmp(bytes + n - N_CLOSING, CLOSING, N_CLOSING) != 0) return 0;
+    if (!bytes || n < N_END || memcmp(bytes + n - N_CLOSING, CLOSING, N_CLOSING) != 0) return 0;
     const char *end = bytes + n - N_END;
     ttn_hash_print(ttn_hash128_of(bytes, n - N_END), digits);
     return memcmp(end, CLOSING_KEY, N_CLOSING_KEY) == 0 && memcmp(end + N_CLOSING_KEY, digits, DIGITS) == 0;
@@ -264,8 +264,8 @@ static int is_whole(const char *bytes, size_t n)
 static ttn_status check_version(ttn_manifest *m, const char *format, int64_t version, int *other, ttn_error *err)
 {
     const json_t *root = ttn_json_root(m->json);
-    const char *found;
-    int64_t found_version;
+    const char *found = "";
+    int64_t found_version = 0;
     ttn_status status = ttn_json_text(m->json, root, "format", &found, err);
     if (status == TTN_OK && strcmp(found, format) != 0)
         status = ttn_json_fail(m->json, root, "format", err, "is '%.100s', and '%s' is expected", found, format);
@@ -317,6 +317,7 @@ static ttn_status open_file(const char *path, int *fd, struct stat *about, ttn_e
 {
     char shown[TTN_TAIL_ROOM];
     ttn_text_tail(path, shown);
+    *about = (struct stat){0};
     *fd = ttn_disk_open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     int error = *fd < 0 || fstat(*fd, about) != 0 ? errno : 0;
     if (!error && S_ISREG(about->st_mode)) return TTN_OK;

@@ -12,6 +12,7 @@
 #include "core/lock.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "train/files/checkpoint_files.h"
 #include "train/files/run_folder.h"
 
 struct ttn_run_folder {
@@ -226,7 +227,7 @@ ttn_status ttn_run_newest(const char *path, const ttn_log *log, ttn_checkpoint *
     return status;
 }
 
-/* ---- after a save ---- */
+/* ---- around a save ---- */
 
 ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *err)
 {
@@ -236,19 +237,50 @@ ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *
     return ttn_atomic_link(path, ttn_step_name(step, name), err);
 }
 
-/* The name of something in the folder that the manifest does not list; *ret "": there is nothing. 0, or errno. */
+/* m NULL: the folder has no manifest that can be read. */
+static int is_own_file(const char *name, const ttn_manifest *m)
+{
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, TTN_MANIFEST_NAME) == 0) return 1;
+    if (m) return ttn_manifest_find(m, name) >= 0;
+    for (int part = 0; part < TTN_N_PARTS; part++)
+        if (strcmp(name, ttn_checkpoint_part_file[part]) == 0) return 1;
+    return strcmp(name, TTN_CHECKPOINT_STATE) == 0;
+}
+
+/* The name of something in the folder that titin did not put there; *ret "": there is nothing. 0, or errno. */
 static int find_stranger(const char *folder, const ttn_manifest *m, char *ret)
 {
     ret[0] = 0;
     DIR *d = opendir(folder);
     if (!d) return errno;
-    for (struct dirent *e = readdir(d); e && !ret[0]; e = readdir(d)) {
-        int is_own = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-                     strcmp(e->d_name, TTN_MANIFEST_NAME) == 0 || ttn_manifest_find(m, e->d_name) >= 0;
-        if (!is_own) snprintf(ret, NAME_MAX + 1, "%s", e->d_name);
-    }
+    for (struct dirent *e = readdir(d); e && !ret[0]; e = readdir(d))
+        if (!is_own_file(e->d_name, m)) snprintf(ret, NAME_MAX + 1, "%s", e->d_name);
     closedir(d);
     return 0;
+}
+
+ttn_status ttn_run_make_way(const ttn_run_folder *r, int64_t step, const ttn_log *log, ttn_error *err)
+{
+    enum { MOST = 1000 };
+    char folder[PATH_MAX], kept[PATH_MAX + 32], stranger[NAME_MAX + 1], shown[TTN_TAIL_ROOM];
+    struct stat about;
+    ttn_manifest *m;
+    ttn_status status = path_of_step(r->path, step, folder, err);
+    if (status != TTN_OK || lstat(folder, &about) != 0 || !S_ISDIR(about.st_mode)) return status;
+    if (ttn_manifest_read(folder, TTN_CHECKPOINT_FORMAT, TTN_CHECKPOINT_VERSION, &m, NULL, NULL) != TTN_OK) m = NULL;
+    int error = find_stranger(folder, m, stranger);
+    ttn_manifest_close(m);
+    if (error || !stranger[0]) return TTN_OK; /* what cannot be looked into, writing will speak of */
+    for (int i = 1; i < MOST; i++) {
+        snprintf(kept, sizeof kept, "%s.kept-%d", folder, i);
+        if (lstat(kept, &about) == 0) continue;
+        if (ttn_disk_rename(folder, kept) != 0) break;
+        ttn_log_say(log, TTN_LOG_WARNING, "%s holds something that is not its own (%s) and is now called %s", folder,
+                    stranger, kept);
+        return TTN_OK;
+    }
+    return TTN_FAIL(err, TTN_EIO, "%s: holds something that is not its own (%.100s), and cannot be renamed: %s%s",
+                    ttn_text_tail(folder, shown), stranger, strerror(errno), ttn_disk_advice(errno));
 }
 
 /* *is_whole: it looks so; and when there are `kept` of these already, it goes. */

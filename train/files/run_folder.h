@@ -41,23 +41,28 @@ char *ttn_step_name(int64_t step, char *text);
 /* The step that a name stands for: 1; 0 when it is no such name. */
 int ttn_step_parse(const char *name, int64_t *ret);
 
-/* Steps of the folders in path/ckpt that have the name of a checkpoint, newest first; whole or not is not asked. No ckpt:
- * none. *ret is the caller's (ttn_free). TTN_EIO, TTN_ENOMEM. */
+/* Steps of the folders in path/ckpt that have the name of a checkpoint, newest first; whole or not is not asked. No
+ * ckpt: none. *ret is the caller's (ttn_free). TTN_EIO, TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_error *err);
 
-/* Open the newest checkpoint of the run that is whole. Those that are passed over, and why, are warnings to log. *ret NULL
- * with TTN_OK: there is no checkpoint at all. TTN_ECHECKPOINT: there are, but none can be used; or the newest whole one is
- * of another version of the format, which is nobody's damage and no reason to go back. TTN_EIO, TTN_ENOMEM. */
+/* Open the newest checkpoint of the run that is whole. Those that are passed over, and why, are warnings to log. *ret
+ * NULL with TTN_OK: there is no checkpoint at all. TTN_ECHECKPOINT: there are, but none can be used; or the newest
+ * whole one is of another version of the format, which is nobody's damage and no reason to go back. TTN_EIO,
+ * TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_run_newest(const char *path, const ttn_log *log, ttn_checkpoint **ret, ttn_error *err);
 
-/* ---- after a save ---- */
+/* ---- around a save ---- */
+
+/* Before the checkpoint of `step` is written: a folder of that name which holds anything that titin did not put there is
+ * renamed to step-….kept-N, since writing replaces the whole folder; log is told. TTN_EIO: it cannot be. */
+TTN_MUST_USE ttn_status ttn_run_make_way(const ttn_run_folder *r, int64_t step, const ttn_log *log, ttn_error *err);
 
 /* Let ckpt/latest lead to the checkpoint of `step`. */
 TTN_MUST_USE ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *err);
 
-/* Keep the `keep` newest checkpoints (at least 1) and remove older ones. Counted are those whose manifest and lengths are
- * right; others are neither counted nor removed, and neither is one that holds anything its manifest does not list: that
- * is somebody's, and log is told. The first failure is returned when all have been tried. */
+/* Keep the `keep` newest checkpoints (at least 1) and remove older ones. Counted are those whose manifest and lengths
+ * are right; others are neither counted nor removed, and neither is one that holds anything its manifest does not list:
+ * that is somebody's, and log is told. The first failure is returned when all have been tried. */
 TTN_MUST_USE ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, const ttn_log *log, ttn_error *err);
 
 #endif

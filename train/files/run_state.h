@@ -58,8 +58,8 @@ TTN_MUST_USE ttn_status ttn_run_state_write(const ttn_run_state *s,
 
 typedef struct ttn_run_state_file ttn_run_state_file;
 
-/* *ret is the caller's. TTN_ECHECKPOINT when it is not what the function above writes, or the configuration is not the one
- * whose checksum stands beside it. */
+/* *ret is the caller's. TTN_ECHECKPOINT when it is not what the function above writes, or the configuration is not the
+ * one whose checksum stands beside it. */
 TTN_MUST_USE ttn_status ttn_run_state_read(const char *path, ttn_run_state_file **ret, ttn_error *err);
 const ttn_run_state *ttn_run_state_of(const ttn_run_state_file *f); /* borrowed */
 void ttn_run_state_close(ttn_run_state_file *f);                    /* NULL is fine */
@@ -67,8 +67,8 @@ void ttn_run_state_close(ttn_run_state_file *f);                    /* NULL is f
 /* A deep copy; *ret is the caller's, ended by ttn_run_state_close. */
 TTN_MUST_USE ttn_status ttn_run_state_copy(const ttn_run_state *s, ttn_run_state_file **ret, ttn_error *err);
 
-/* Will a run under `now` that goes on from `then` have the bits that it would have had without a stop? 1; or 0, and every
- * reason is said to log (a warning each: "resume is exact only up to rounding: made with Zen, now SkylakeX"). */
+/* Will a run under `now` that goes on from `then` have the bits that it would have had without a stop? 1; or 0, and
+ * every reason is said to log (a warning each: "resume is exact only up to rounding: made with Zen, now SkylakeX"). */
 int ttn_run_state_is_exact(const ttn_run_state *then, const ttn_run_state *now, const ttn_log *log);
 
 #endif

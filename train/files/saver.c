@@ -52,7 +52,8 @@ static void write_checkpoint(ttn_saver *s)
     if (n >= (int)sizeof path)
         s->status = TTN_FAIL(&s->err, TTN_EINVAL, "%s: the path of the run is too long", name);
     else
-        s->status = ttn_checkpoint_write(s->snapshot, path, &s->report.is_saved, &s->err);
+        s->status = ttn_run_make_way(s->run, step, s->options.log, &s->err);
+    if (s->status == TTN_OK) s->status = ttn_checkpoint_write(s->snapshot, path, &s->report.is_saved, &s->err);
     if (s->status == TTN_OK) tidy_up(s, step);
     s->report.written = ttn_clock_now(NULL) - begin;
 }

@@ -10,9 +10,12 @@
  *
  * A thread copies weights and moments to the host, checks, writes, and brings to the disk. They change only when the
  * optimizer steps, so the copy is made beside forward and backward; ttn_saver_settle waits for what is left of it (most
- * often nothing). 90 MB on two cores that others used too: the caller waits 5 to 8 % of a save's time when it makes the copy
- * (copy_first), and 0.01 % so. What the thread ran into is the answer of the next poll, wait or save, once; the caller decides whether to go on. After a failure
- * the last good checkpoint is in place, and the next save may succeed.
+ * often nothing). 90 MB on two cores that others used too: the caller waits 5 to 8 % of a save's time when it makes the
+ * copy (copy_first), and 0.01 % so.
+ *
+ * What the thread ran into is the answer of the next poll, wait or save, once; the caller decides whether to go on. After
+ * a failure the last good checkpoint is in place, and the next save may succeed. A limit on file sizes (ulimit -f) is such
+ * a failure where SIGXFSZ is ignored, and else the end of the process.
  *
  * Memory: one copy of all that is saved. A save that comes while the last one is still being written waits for it.
  */
@@ -36,7 +39,7 @@ typedef struct {
     int64_t step;                 /* -1: none has ended yet */
     int is_saved;                 /* its folder has its name */
     size_t bytes;                 /* of tensors */
-    double waited;                /* s that the caller was kept: for the save before it, and for the copy */
+    double waited;                /* s that the caller was kept by ttn_saver_save and _settle */
     double written;               /* s of the thread: check, write, fsync, retention */
     char warning[TTN_ERROR_TEXT]; /* "", or what failed after the checkpoint was in place: the link, the retention */
 } ttn_saver_report;
@@ -48,9 +51,9 @@ TTN_MUST_USE ttn_status ttn_saver_create(const ttn_run_folder *run, const ttn_we
                                          const ttn_named_tensor *more, int n_more, const ttn_saver_options *options,
                                          ttn_saver **ret, ttn_error *err);
 
-/* Begin to save the checkpoint of state->step. Until ttn_saver_settle (or wait) nobody may change the weights, the moments,
- * and what `more` points to, nor `more` itself; the state is copied at once. When the save before it failed, that failure is returned and
- * nothing is begun: call again to go on. TTN_EIO also when no thread can be started. */
+/* Begin to save the checkpoint of state->step. Until ttn_saver_settle (or wait) nobody may change the weights, the
+ * moments, what `more` points to, nor `more` itself; the state is copied at once. When the save before it failed, that
+ * failure is returned and nothing is begun: call again to go on. TTN_EIO also when no thread can be started. */
 TTN_MUST_USE ttn_status ttn_saver_save(ttn_saver *s, const ttn_weights *w, const ttn_named_tensor *more,
                                        const ttn_run_state *state, ttn_error *err);
 
