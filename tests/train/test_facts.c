@@ -276,7 +276,7 @@ static void foreign_files_are_told_by_their_first_bytes(void **state)
         {"b.fa", BYTES("\n\n >x\nMKV\n"), "a FASTA file", "grep -c"},
         {"a.fq", BYTES("@read1\nACGT\n+\n!!!!\n"), "a FASTQ file", "FASTA"},
         {"config.json", BYTES("{\"vocab_size\": 33}"), "a JSON file", "name the model's folder"},
-        {"404.safetensors", BYTES("<html><body>404"), "an XML or HTML file", "error message"},
+        {"404.bin", BYTES("<html><body>404"), "an XML or HTML file", "error message"},
         {"notes.txt", BYTES("hello\n"), "a text", ".yaml"},
         {"a.tsv", BYTES("a\tb\n1\t2\n"), "a table", "column -t"},
         {"binary", BYTES("\x00\x01\x02\x03"), "bytes of no format known here", "`file FILE`"},
