@@ -144,14 +144,6 @@ $(BUILD)/libtitin.so.$(SOVERSION): $(BUILD)/$(SO)
 $(BUILD)/libtitin.so: $(BUILD)/libtitin.so.$(SOVERSION)
 	@ln -sf libtitin.so.$(SOVERSION) $@
 
-# How it was built, for `titin version`: as a source, which is made anew with the flags.
-$(OBJ)/build.c: $(STAMP) Makefile
-	@mkdir -p $(@D)
-	@printf '#include "train/cli/build.h"\nconst char ttn_build_flags[] = "%s";\nconst int ttn_build_has_cuda = %d;\n' \
-	    '$(subst ",\",$(subst \,\\,$(strip $(OPTIMISE) $(FLOAT) $(SANITIZE) $(ARCH_FLAG) $(CFLAGS))))' $(if $(CUDA),1,0) > $@
-$(OBJ)/build.o: $(OBJ)/build.c
-	$(call say,CC)$(CC) $(TTN_CFLAGS) $(CFLAGS) -c -o $@ $<
-
 $(BUILD)/titin: $(PROGRAM_OBJECTS) $(OBJ)/build.o $(BUILD)/libtitin.a
 	$(call say,LINK)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
 
@@ -182,6 +174,14 @@ $(BUILD)/presets.inc: $(PRESETS) $(CONTENTS) Makefile
 	      END { if (NR > 0) print "}," }' $(PRESETS) < /dev/null > $@
 $(OBJ)/train/config_presets.o: TTN_CFLAGS += -I$(BUILD)
 $(OBJ)/train/config_presets.o: $(BUILD)/presets.inc
+
+# How it was built, for `titin version`: as a source, which is made anew with the flags.
+$(OBJ)/build.c: $(STAMP) Makefile
+	@mkdir -p $(@D)
+	@printf '#include "train/cli/build.h"\nconst char ttn_build_flags[] = "%s";\nconst int ttn_build_has_cuda = %d;\n' \
+	    '$(subst ",\",$(subst \,\\,$(strip $(OPTIMISE) $(FLOAT) $(SANITIZE) $(ARCH_FLAG) $(CFLAGS))))' $(if $(CUDA),1,0) > $@
+$(OBJ)/build.o: $(OBJ)/build.c
+	$(call say,CC)$(CC) $(TTN_CFLAGS) $(CFLAGS) -c -o $@ $<
 
 $(BASELINE:%.c=$(OBJ)/%.o): ARCH_FLAG := $(BASE_ARCH_FLAG)
 $(OBJ)/%.o: %.c $(STAMP)
