@@ -356,6 +356,24 @@ static void an_event_is_waited_for_once_it_was_recorded(void **state)
     device->ops->event_destroy(NULL);
 }
 
+static void it_says_what_it_is(void **state)
+{
+    (void)state;
+    ttn_error err = {0};
+    ttn_device_report r;
+    memset(&r, 0xFF, sizeof r);
+    assert_ok(device->ops->report(device, &r, &err), &err);
+    assert_string_equal(r.kind, "cpu");
+    assert_true(strlen(r.name) >= 6);
+    assert_int_equal(r.multiprocessors, sysconf(_SC_NPROCESSORS_ONLN));
+    assert_true(r.memory >= r.memory_free && r.memory_free > 0);
+    assert_int_equal(r.index, 0);
+    assert_int_equal(r.capability[0], 0);
+    assert_string_equal(r.driver, "");
+    assert_string_equal(r.runtime, "");
+    assert_string_equal(r.blas, "");
+}
+
 static void without_cuda_a_gpu_is_refused_with_a_sentence(void **state)
 {
     (void)state;
@@ -382,6 +400,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_product_that_does_not_fit_in_one_call_is_refused),
         cmocka_unit_test(nonfinite_numbers_are_counted_and_the_first_is_named),
         cmocka_unit_test(an_event_is_waited_for_once_it_was_recorded),
+        cmocka_unit_test(it_says_what_it_is),
         cmocka_unit_test(without_cuda_a_gpu_is_refused_with_a_sentence),
     };
     return cmocka_run_group_tests_name(__FILE__, tests, open_device, close_device);

@@ -195,7 +195,7 @@ static ttn_status read_gradients(const job *j, unsigned char **ret, size_t *ret_
     size_t bytes = 0;
     for (int i = 0; i < ttn_weights_count(j->weights); i++)
         bytes += ttn_weights_at(j->weights, i)->bytes;
-    *ret = malloc(bytes);
+    *ret = malloc(bytes > 0 ? bytes : 1);
     *ret_bytes = bytes;
     if (!*ret) return TTN_FAIL(err, TTN_ENOMEM, "out of memory for %zu bytes of gradients", bytes);
     size_t at = 0;
