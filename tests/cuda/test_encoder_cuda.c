@@ -215,6 +215,7 @@ typedef struct {
     encoder_batch batch;
 } set_up;
 
+/* Forward only: what goes wrong goes wrong there. */
 static set_up *begin(ttn_device *d)
 {
     ttn_error err = {0};
@@ -223,7 +224,7 @@ static set_up *begin(ttn_device *d)
     s->e = encoder_record(LAYERS);
     assert_ok(ttn_weights_create(s->e.g, d, &s->w, &err), &err);
     assert_ok(ttn_weights_init(s->w, 5, &err), &err);
-    assert_ok(ttn_plan_create(s->e.g, &(ttn_plan_options){.loss = &s->e.loss, .n_loss = 1, .device = d}, &s->p, &err),
+    assert_ok(ttn_plan_create(s->e.g, &(ttn_plan_options){.keep = &s->e.loss, .n_keep = 1, .device = d}, &s->p, &err),
               &err);
     assert_ok(ttn_plan_attach(s->p, s->w, &err), &err);
     encoder_fill(&s->batch, 1);
@@ -269,7 +270,6 @@ static void faults_in_data_are_told_as_on_the_cpu(void **state)
         ttn_error err = {0};
         encoder_fill(&host->batch, 1);
         encoder_fill(&there->batch, 1);
-        assert_ok(ttn_plan_run(there->p, &there->batch.feed, NULL, &err), &err); /* also after a failure */
         spoil(&host->batch, which);
         spoil(&there->batch, which);
         assert_fails(ttn_plan_run(host->p, &host->batch.feed, NULL, &here), TTN_EINVAL, &here, words[which]);
@@ -279,6 +279,9 @@ static void faults_in_data_are_told_as_on_the_cpu(void **state)
     real loss;
     ttn_error err = {0};
     assert_fails(ttn_plan_read(there->p, there->e.loss, &loss, &err), TTN_EINVAL, &err, "no run has ended well");
+    err = (ttn_error){0};
+    encoder_fill(&there->batch, 1);
+    assert_ok(ttn_plan_run(there->p, &there->batch.feed, NULL, &err), &err);
     end(host);
     end(there);
 }
@@ -304,7 +307,16 @@ static void the_trap_names_node_op_and_tensor(void **state)
     end(s[1]);
 }
 
-/* The nth call of the runtime fails: a status that names what was done, a node when it was a step, and nothing is lost. */
+static real loss_of(const set_up *s)
+{
+    ttn_error err = {0};
+    real loss;
+    assert_ok(ttn_plan_read(s->p, s->e.loss, &loss, &err), &err);
+    return loss;
+}
+
+/* The nth call of the runtime fails: a status, with a node's name when it was a step's, and the next run is well. A call that
+ * only repeats what holds already (which device is the current one) may fail unnoticed: then the result is the right one. */
 static void a_failing_device_is_a_status(void **state)
 {
     (void)state;
@@ -313,23 +325,27 @@ static void a_failing_device_is_a_status(void **state)
     emulation_fail_call(0, 0);
     assert_ok(ttn_plan_run(s->p, &s->batch.feed, NULL, &err), &err);
     const int64_t calls = emulation_calls();
+    const real right = loss_of(s);
     assert_true(calls > 20);
-    const int64_t stride = ttn_test_long() ? 1 : calls / 16;
+    const int64_t stride = ttn_test_long() ? 1 : calls / 8;
     int named = 0;
+    int failed = 0;
     for (int64_t nth = 1; nth <= calls; nth += stride) {
         err = (ttn_error){0};
         emulation_fail_call(nth, 719 /* cudaErrorLaunchFailure */);
         const ttn_status status = ttn_plan_run(s->p, &s->batch.feed, NULL, &err);
         const int hit = emulation_was_hit();
         emulation_fail_call(0, 0);
-        if (hit && status == TTN_OK) fail_msg("call %d failed, and the run did not", (int)nth);
-        if (hit) assert_int_equal(status, TTN_EDEVICE);
+        assert_true(hit);
+        assert_true(status == TTN_EDEVICE || (status == TTN_OK && loss_of(s) == right));
+        failed += status != TTN_OK;
         named += strstr(err.text, "layer.0.") != NULL || strstr(err.text, "head.") != NULL;
         emulation_reset();
     }
-    assert_true(named > 0);
+    assert_true(named > 0 && failed > 3);
     err = (ttn_error){0};
     assert_ok(ttn_plan_run(s->p, &s->batch.feed, NULL, &err), &err);
+    assert_true(loss_of(s) == right);
     end(s);
 }
 
