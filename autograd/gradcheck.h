@@ -68,6 +68,10 @@ typedef struct {
 TTN_MUST_USE ttn_status ttn_gradcheck_compute(const char *op, int k, const ttn_gradcheck_options *o,
                                               ttn_gradcheck_values *ret, ttn_error *err);
 
+/* A case that is not among the op's own. */
+TTN_MUST_USE ttn_status ttn_gradcheck_compute_case(const ttn_op *op, const ttn_case *k, const ttn_gradcheck_options *o,
+                                                   ttn_gradcheck_values *ret, ttn_error *err);
+
 /* Every part of b is within bound * (1 + the part's largest absolute value in a) of a; integers are equal. *ret_worst: the largest
  * difference in those units. */
 TTN_MUST_USE ttn_status ttn_gradcheck_compare(const ttn_gradcheck_values *a, const ttn_gradcheck_values *b,

@@ -112,8 +112,15 @@ ttn_status ttn_gradcheck_compute(const char *name, int k, const ttn_gradcheck_op
     const ttn_op *op = ttn_op_find(name);
     if (!op || k < 0 || k >= op->n_cases)
         return TTN_FAIL(err, TTN_EINVAL, "there is no case %d of an op '%s'", k, name);
+    return ttn_gradcheck_compute_case(op, &op->cases[k], o, ret, err);
+}
+
+ttn_status ttn_gradcheck_compute_case(const ttn_op *op, const ttn_case *k, const ttn_gradcheck_options *o,
+                                      ttn_gradcheck_values *ret, ttn_error *err)
+{
+    *ret = (ttn_gradcheck_values){0};
     instance t;
-    ttn_status status = ttn_gradcheck_create(&t, op, &op->cases[k], &(setup){.o = o, .as_floats = 1}, err);
+    ttn_status status = ttn_gradcheck_create(&t, op, k, &(setup){.o = o, .as_floats = 1}, err);
     if (status == TTN_OK) status = ttn_gradcheck_first_run(&t, err);
     if (status == TTN_OK) status = collect(&t, ret, err);
     ttn_gradcheck_destroy(&t);
