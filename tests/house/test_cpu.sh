@@ -7,7 +7,7 @@ plan 5
 # went before AVX-512 came).
 printf '#include "core/cpu.h"\nconst ttn_cpu_set ttn_cpu_built = ((ttn_cpu_set)1 << TTN_N_CPU) - 1;\n' > "$work/built.c"
 read -r -a libs <<< "$(make -s print-LIBS)"
-objects=("$BUILD"/obj/train/cli/*.o)
+objects=("$BUILD"/obj/train/cli/*.o "$BUILD/obj/build.o")
 check 'links' "$CC" -std=c11 -D_GNU_SOURCE -I. -fopenmp -o "$work/titin" "$work/built.c" "${objects[@]}" \
     "$BUILD/libtitin.a" "${libs[@]}"
 output=$("$work/titin" --version 2>&1)
