@@ -245,6 +245,7 @@ EMULATED_OBJECTS := $(CUDA_SOURCES:%.c=$(EMULATED)/%.o) $(KERNELS:%.cu=$(EMULATE
 $(EMULATED)/%.cu.o: %.cu $(STAMP)
 	@mkdir -p $(@D)
 	$(call say,EMUL)$(CXX) -x c++ $(CXX_FLAGS) $(LOOK) $(CXXFLAGS) -MMD -MP -c -o $@ $<
+	$(if $(LOOK),@objcopy $(foreach f,memcpy memmove memset,--redefine-sym $f=emulation_$f) $@)
 $(EMULATED)/%.o: %.cpp $(STAMP)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(CXX_FLAGS) $(CXXFLAGS) -MMD -MP -c -o $@ $<

@@ -190,6 +190,19 @@ static __global__ void right_kernel(int *out, unsigned long long *wide, const in
     expect(out, i++, rsqrtf(4.0f) == 0.5f && rsqrt(16.0) == 0.25);
     expect(out, i++, never == nullptr || __ldg(never) == 0);
 
+    /* a structure that is copied whole: a call of memcpy under some compilers */
+    struct large {
+        double at[20];
+    };
+    TTN_SMEM(large, copies, 2);
+    large own;
+    for (int k = 0; k < 20; k++)
+        own.at[k] = k;
+    if (t == 0) copies[1] = own;
+    __syncthreads();
+    own = copies[1];
+    expect(out, i++, own.at[19] == 19 && copies[1].at[3] == 3);
+
     int mine[8]; /* local memory */
     for (int k = 0; k < 8; k++)
         mine[(k * 3 + t) % 8] = k;

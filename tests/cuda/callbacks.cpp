@@ -3,6 +3,7 @@
  * AddressSanitizer they are, and this file is left out. */
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include "tests/cuda/engine.h"
 
 using namespace emulation;
@@ -113,5 +114,28 @@ void __ubsan_handle_type_mismatch_v1(const place_in_source *at, void *pointer)
 void __ubsan_handle_out_of_bounds(const place_in_source *at, void *index)
 {
     fail_at(at, "the array does not have the index", index);
+}
+
+/* Copies of whole structures are calls of these; the Makefile gives them new names in the objects of kernels. */
+void *emulation_memcpy(void *to, const void *from, size_t bytes);
+void *emulation_memmove(void *to, const void *from, size_t bytes);
+void *emulation_memset(void *to, int byte, size_t bytes);
+
+void *emulation_memcpy(void *to, const void *from, size_t bytes)
+{
+    look(from, bytes, access::read);
+    look(to, bytes, access::write);
+    return memmove(to, from, bytes);
+}
+
+void *emulation_memmove(void *to, const void *from, size_t bytes)
+{
+    return emulation_memcpy(to, from, bytes);
+}
+
+void *emulation_memset(void *to, int byte, size_t bytes)
+{
+    look(to, bytes, access::write);
+    return memset(to, byte, bytes);
 }
 }

@@ -148,17 +148,6 @@ static void make_stacks()
         set_rights(stack_of(i) - GUARD_BYTES, GUARD_BYTES, false);
 }
 
-bool is_stack(const void *at)
-{
-    const char *a = static_cast<const char *>(at);
-    return self.stacks && a >= self.stacks && a < stack_of(MAX_THREADS - 1) + STACK_BYTES;
-}
-
-int stack_bytes()
-{
-    return STACK_BYTES;
-}
-
 static void start_threads()
 {
     const dim3 b = running_launch->block;

@@ -74,10 +74,6 @@ extern uint3 running_block;
 
 void run(const launch &l);
 
-/* The stacks of a block's threads. */
-bool is_stack(const void *at);
-int stack_bytes();
-
 /* Takes random numbers of the order's stream: below n. */
 unsigned random_below(unsigned n);
 emulation_order order();

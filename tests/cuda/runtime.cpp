@@ -75,7 +75,6 @@ static void explain_fault(const void *at)
     if (running) {
         char place[256];
         describe(at, place, sizeof place);
-        if (is_stack(at)) fail("needs more stack than the emulation gives a thread, %d KiB", stack_bytes() >> 10);
         fail("touches %s", place);
     }
     for (const allocation &m : self.memory) {

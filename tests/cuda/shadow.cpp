@@ -12,8 +12,8 @@
  *     float4 and the like where they are not aligned, an index that an array does not have (-fsanitize=alignment,bounds,
  *         answered here too); __ldg of what the kernel writes
  *
- * Not looked at: atomics against plain accesses, 1- and 2-byte accesses against larger ones of the same address, what is
- * done by memcpy in a kernel. AddressSanitizer can not be combined with that; a build under it sees the ends of arrays
+ * Not looked at: atomics against plain accesses, 1- and 2-byte accesses against larger ones of the same address.
+ * AddressSanitizer can not be combined with that; a build under it sees the ends of arrays
  * only (shared arrays come from malloc, and what surrounds the device's memory is poisoned).
  */
 #include <cstdio>
@@ -83,6 +83,13 @@ const region *find_region(const void *start, size_t bytes)
 void describe(const void *at, char *text, size_t room)
 {
     const char *a = static_cast<const char *>(at);
+    enum { NEAR = 1 << 20 };
+    if (running && a < running->on.stack && running->on.stack - a < NEAR) {
+        snprintf(text, room,
+                 "what lies below its stack: it needs more than the %zu KiB that the emulation gives a thread",
+                 running->on.bytes >> 10);
+        return;
+    }
     for (const region &r : self.shared) {
         const std::ptrdiff_t offset = a - r.start;
         if (offset >= -RED_ZONE && offset < (std::ptrdiff_t)r.bytes + RED_ZONE) {
@@ -91,7 +98,6 @@ void describe(const void *at, char *text, size_t room)
         }
     }
     /* the one that holds it, or else one that ends a little before it or begins a little behind it */
-    enum { NEAR = 1 << 20 };
     for (std::ptrdiff_t around = 0; around <= NEAR; around += NEAR)
         for (const region &r : self.device) {
             const std::ptrdiff_t offset = a - r.start;
