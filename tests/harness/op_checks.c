@@ -57,7 +57,7 @@ static int run_op(void *arg)
 static void run_until(int i)
 {
     for (int from = i; !results[i].done;) {
-        const ttn_child child = run_in_child((ttn_child_limit){.seconds = 300}, run_op, &from);
+        const ttn_child child = run_in_child((ttn_child_limit){.seconds = ttn_test_long() ? 1500 : 300}, run_op, &from);
         while (from < n_check && checks[from].op == checks[i].op && results[from].done)
             from++;
         if (from == n_check || checks[from].op != checks[i].op) return;
