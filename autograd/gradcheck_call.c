@@ -72,7 +72,7 @@ static ttn_status check_rest(const instance *t, const char *pass, const char *ki
 /* Where the copy of what stands at p lies. */
 static void *there(instance *t, const void *p)
 {
-    for (int i = 0; p && ttn_gradcheck_buffer(t, i); i++) {
+    for (int i = 0; p && i < N_BUFFERS; i++) {
         const buffer *b = ttn_gradcheck_buffer(t, i);
         const uintptr_t offset = (uintptr_t)p - (uintptr_t)b->raw;
         if (b->raw && offset < ttn_gradcheck_raw_bytes(b))
@@ -86,7 +86,7 @@ static ttn_status move(instance *t, int to_device, ttn_error *err)
 {
     const ttn_device_ops *d = t->device->ops;
     ttn_status status = TTN_OK;
-    for (int i = 0; ttn_gradcheck_buffer(t, i) && status == TTN_OK; i++) {
+    for (int i = 0; i < N_BUFFERS && status == TTN_OK; i++) {
         const buffer *b = ttn_gradcheck_buffer(t, i);
         if (!b->raw) continue;
         if (to_device)

@@ -46,14 +46,14 @@ buffer *ttn_gradcheck_buffer(instance *t, int i)
         buffer *first;
         int n;
     } group[] = {
-        {t->in, TTN_MAX_IN},    {t->out, TTN_MAX_OUT}, {t->aux, TTN_MAX_AUX}, {&t->stat, 1},  {&t->work, 1},
-        {t->dout, TTN_MAX_OUT}, {t->din, TTN_MAX_IN},  {&t->arrays, 1},       {&t->fault, 1},
+        {t->in, TTN_MAX_IN},    {t->out, TTN_MAX_OUT}, {t->aux, TTN_MAX_AUX}, {&t->stat, 1},
+        {t->dout, TTN_MAX_OUT}, {t->din, TTN_MAX_IN},  {&t->work, 1},         {&t->arrays, 1},
     };
     for (size_t g = 0; g < sizeof group / sizeof *group; g++) {
         if (i < group[g].n) return &group[g].first[i];
         i -= group[g].n;
     }
-    return NULL;
+    return &t->fault;
 }
 
 /* ---- elements ---- */
@@ -175,7 +175,7 @@ static void fill_input(instance *t, const setup *with, int i)
 
 void ttn_gradcheck_destroy(instance *t)
 {
-    for (int i = 0; ttn_gradcheck_buffer(t, i); i++)
+    for (int i = 0; i < N_BUFFERS; i++)
         buffer_destroy(ttn_gradcheck_buffer(t, i));
     if (t->there) t->device->ops->memory_destroy(t->there);
 }
@@ -189,7 +189,7 @@ static ttn_status create_there(instance *t, ttn_error *err)
     if (status != TTN_OK) return status;
     ttn_feed_write(&t->layout, &t->feed, t->arrays.data);
     size_t bytes = 0;
-    for (int i = 0; ttn_gradcheck_buffer(t, i); i++) {
+    for (int i = 0; i < N_BUFFERS; i++) {
         buffer *b = ttn_gradcheck_buffer(t, i);
         b->there = bytes;
         bytes += (ttn_gradcheck_raw_bytes(b) + GUARD - 1) / GUARD * GUARD;

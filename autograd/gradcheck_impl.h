@@ -87,7 +87,8 @@ void ttn_gradcheck_set(const ttn_desc *d, void *x, int64_t e, double value);
 /* -1: written in front of it, 1: behind it, 0: neither. */
 int ttn_gradcheck_guard(const buffer *b);
 
-/* All buffers of an instance, those that it has not too: number i, NULL after the last. */
+/* All buffers of an instance, those that it has not too: number i. The fault is the last one. */
+enum { N_BUFFERS = 2 * TTN_MAX_IN + 2 * TTN_MAX_OUT + TTN_MAX_AUX + 4 };
 buffer *ttn_gradcheck_buffer(instance *t, int i);
 
 /* Bytes of a buffer with its guards. */
