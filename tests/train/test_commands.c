@@ -103,7 +103,8 @@ enum { MAX_WORDS = 16 };
 static int split(char *line, char **word)
 {
     int n = 0;
-    for (char *w = strtok(line, " "); w && n < MAX_WORDS; w = strtok(NULL, " "))
+    char *rest = NULL;
+    for (char *w = strtok_r(line, " ", &rest); w && n < MAX_WORDS; w = strtok_r(NULL, " ", &rest))
         word[n++] = w;
     word[n] = NULL;
     return n;

@@ -67,7 +67,7 @@ static void print_examples(const ttn_terminal *t, int width, const ttn_cli_examp
     heading(t, "examples");
     ttn_pair pair[MAX_PAIRS];
     int n = 0;
-    for (; example[n].line && n < MAX_PAIRS; n++)
+    for (; n < MAX_PAIRS && example[n].line; n++)
         pair[n] = (ttn_pair){example[n].line, example[n].what};
     ttn_pair_layout l = layout_of(t, width);
     l.most = MAX_EXAMPLE;
@@ -153,7 +153,7 @@ static void print_arguments(const ttn_terminal *t, int width, const ttn_cli_argu
 {
     ttn_pair pair[MAX_PAIRS];
     int n = 0;
-    for (; a && a[n].name && n < MAX_PAIRS; n++)
+    for (; a && n < MAX_PAIRS && a[n].name; n++)
         pair[n] = (ttn_pair){a[n].name, a[n].help};
     if (n == 0) return;
     heading(t, "arguments");
