@@ -9,11 +9,12 @@ static __device__ real *pass(real *at)
     return at;
 }
 
-/* A frame that is larger than a stack. */
+/* A frame that is larger than a stack, and ends in what guards it: the same bytes in either precision. */
 static __device__ __attribute__((noinline)) real deep(real x)
 {
-    volatile real much[20000];
-    for (int i = 0; i < 20000; i++)
+    const int n = 72000 / static_cast<int>(sizeof(real));
+    volatile real much[n];
+    for (int i = 0; i < n; i++)
         much[i] = x;
     return much[7];
 }
