@@ -8,7 +8,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include "core/clock.h"
-#include "core/device.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "train/doctor.h"
@@ -179,6 +178,16 @@ static void look_at_disk(const char *folder, ttn_doctor_disk *ret)
     if (fd >= 0) close(fd);
 }
 
+/* ---- GPU ---- */
+
+static void look_at_gpu(ttn_doctor_report *ret)
+{
+    ttn_device *gpu = NULL;
+    ret->gpu_status = ttn_device_cuda(0, &gpu, &ret->gpu_error);
+    if (ret->gpu_status == TTN_OK) ret->gpu_status = gpu->ops->report(gpu, &ret->gpu, &ret->gpu_error);
+    ttn_device_destroy(gpu);
+}
+
 /* ---- all of it ---- */
 
 ttn_status ttn_doctor_examine(const ttn_doctor_request *request, ttn_doctor_report *ret, ttn_error *err)
@@ -189,9 +198,7 @@ ttn_status ttn_doctor_examine(const ttn_doctor_request *request, ttn_doctor_repo
     ret->blas_status = ttn_blas_start(ret->threads.n, &ret->blas, &ret->blas_error);
     ttn_status status = measure_rates(request->seconds, ret, err);
     look_at_disk(request->folder, &ret->disk);
-    ttn_device *gpu = NULL;
-    ret->gpu_status = ttn_device_cuda(0, &gpu, &ret->gpu_error);
-    ttn_device_destroy(gpu);
+    look_at_gpu(ret);
     ttn_doctor_judge(ret);
     return status;
 }

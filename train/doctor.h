@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "core/blas.h"
 #include "core/cpu.h"
+#include "core/device.h"
 #include "core/machine.h"
 #include "core/status.h"
 
@@ -47,8 +48,9 @@ typedef struct {
     ttn_error blas_error;
     double rate_one, rate_all; /* sgemm: flop a second by one thread, and by all of them together; 0: not measured */
     ttn_doctor_disk disk;
-    ttn_status gpu_status; /* of ttn_device_cuda(0) */
+    ttn_status gpu_status; /* of ttn_device_cuda(0), and of asking it what it is */
     ttn_error gpu_error;
+    ttn_device_report gpu; /* when that is TTN_OK */
     ttn_doctor_warning warning[TTN_DOCTOR_WARNINGS];
     int n_warning;
 } ttn_doctor_report;

@@ -174,9 +174,10 @@ same 'version succeeds, with nothing on stderr' "$code $err" '0 '
 check 'and names the version and the BLAS' grep -Eqz '^titin [0-9]+\.[0-9]+.*kernel, self-check passed' <<< "$out"
 check 'and how it was built' grep -Eqz 'flags +-O[0-9s] ' <<< "$out"
 run version --json
-# What the dynamic linker loads for it, but for what comes with the C library and the compiler.
+# What the dynamic linker loads for it, but for what comes with the C library and the compiler,
+# and CUDA, of which doctor tells.
 linked=$(objdump -p "$titin" | sed -n 's/^ *NEEDED *\(.*\)\.so.*/\1/p' |
-    grep -v -x -E 'libc|libm|libpthread|libgcc_s|ld-linux.*|libasan|libubsan' | sort)
+    grep -v -x -E 'libc|libm|libpthread|libgcc_s|ld-linux.*|libasan|libubsan|libstdc++|libcublas|libcudart' | sort)
 same 'every library that is linked has its version told, and no other' \
     "$(sed -n 's/^ *"file": "\(lib[^"]*\)".*/\1/p' <<< "$out" | sort)" "$linked"
 

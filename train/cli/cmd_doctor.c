@@ -136,6 +136,14 @@ static void add_rest(ttn_facts *f, const ttn_doctor_report *r)
     ttn_facts_open(f, "cuda");
     ttn_facts_flag(f, "built", ttn_build_has_cuda);
     ttn_facts_flag(f, "usable", r->gpu_status == TTN_OK);
+    if (r->gpu_status == TTN_OK) {
+        ttn_facts_text(f, "name", "%s", r->gpu.name);
+        ttn_facts_bytes(f, "present", (int64_t)r->gpu.memory);
+        ttn_facts_bytes(f, "available", (int64_t)r->gpu.memory_free);
+        ttn_facts_text(f, "driver", "%s", r->gpu.driver);
+        ttn_facts_text(f, "runtime", "%s", r->gpu.runtime);
+        ttn_facts_text(f, "blas", "%s", r->gpu.blas);
+    }
     ttn_facts_close(f);
     ttn_facts_open_list(f, "warnings");
     for (int i = 0; i < r->n_warning; i++) {
@@ -246,6 +254,19 @@ static void print_disk(const page *p, const ttn_doctor_disk *d)
              ttn_show_seconds(d->sync_seconds, sync));
 }
 
+static void print_gpu(const page *p, const ttn_doctor_report *r)
+{
+    char present[TTN_SHOW_NUMBER], available[TTN_SHOW_NUMBER];
+    if (!ttn_build_has_cuda)
+        line(p, "CUDA", "this titin was built without it");
+    else if (r->gpu_status != TTN_OK)
+        line(p, "CUDA", "%s", r->gpu_error.text);
+    else
+        line(p, "CUDA", "GPU 0, %s: %s free of %s; driver %s, runtime %s, %s", r->gpu.name,
+             ttn_show_bytes((int64_t)r->gpu.memory_free, available), ttn_show_bytes((int64_t)r->gpu.memory, present),
+             r->gpu.driver, r->gpu.runtime, r->gpu.blas);
+}
+
 static void print_libraries(const page *p)
 {
     char text[LINE] = "";
@@ -284,10 +305,7 @@ static void print_text(const ttn_cli_call *call, const ttn_doctor_report *r)
     print_memory(&p, r);
     print_disk(&p, &r->disk);
     print_libraries(&p);
-    line(&p, "CUDA", "%s",
-         r->gpu_status == TTN_OK ? "GPU 0 can be used"
-         : ttn_build_has_cuda    ? r->gpu_error.text
-                                 : "this titin was built without it");
+    print_gpu(&p, r);
     print_warnings(&p, r);
 }
 
