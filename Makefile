@@ -64,6 +64,8 @@ CXX_FLAGS = -std=gnu++17 -I. -Itests/cuda -fPIC -O1 -g $(FLOAT) $(CXX_WARN) $(SA
 # them (the sanitizers' own libraries are not linked). A build under AddressSanitizer goes without.
 LOOK := $(if $(SAN),,-fsanitize=thread -fsanitize=alignment$(comma)bounds $(if $(findstring clang,$(CC)),-mllvm -tsan-instrument-func-entry-exit=0, \
             --param tsan-instrument-func-entry-exit=0))
+# Structures are copied by calls of these, which would not be seen: kernels call emulation_memcpy and so on.
+RENAMED := $(if $(SAN),,memcpy memmove memset)
 
 # ---- CUDA ----
 
@@ -150,7 +152,7 @@ $(BUILD)/titin: $(PROGRAM_OBJECTS) $(OBJ)/build.o $(BUILD)/libtitin.a
 # The flags and the compiler are a prerequisite: another set of them, or a build folder carried to another
 # processor, builds again. The second line stands for what ARCH=native means here.
 STAMP := $(BUILD)/flags
-FLAGS_NOW := $(shell $(CC) --version 2>/dev/null | head -n 1) $(if $(CUDA),$(NVCC) $(NVCC_FLAGS)) $(CXX_FLAGS) $(LOOK) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) $(LDFLAGS) \
+FLAGS_NOW := $(shell $(CC) --version 2>/dev/null | head -n 1) $(if $(CUDA),$(NVCC) $(NVCC_FLAGS)) $(CXX_FLAGS) $(LOOK) $(RENAMED) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) $(LDFLAGS) \
              $(shell $(CC) $(ARCH_FLAG) -E -dM -x c /dev/null 2>/dev/null | cksum)
 ifneq ($(FLAGS_NOW),$(shell cat $(STAMP) 2>/dev/null))
 $(STAMP): FORCE
@@ -245,7 +247,7 @@ EMULATED_OBJECTS := $(CUDA_SOURCES:%.c=$(EMULATED)/%.o) $(KERNELS:%.cu=$(EMULATE
 $(EMULATED)/%.cu.o: %.cu $(STAMP)
 	@mkdir -p $(@D)
 	$(call say,EMUL)$(CXX) -x c++ $(CXX_FLAGS) $(LOOK) $(CXXFLAGS) -MMD -MP -c -o $@ $<
-	$(if $(LOOK),@objcopy $(foreach f,memcpy memmove memset,--redefine-sym $f=emulation_$f) $@)
+	$(if $(RENAMED),@objcopy $(foreach f,$(RENAMED),--redefine-sym $f=emulation_$f) $@)
 $(EMULATED)/%.o: %.cpp $(STAMP)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(CXX_FLAGS) $(CXXFLAGS) -MMD -MP -c -o $@ $<
