@@ -14,9 +14,10 @@
 #undef H5CHECK
 #define H5CHECK
 
-/* What a dataset was given, to be compared with what is read back. */
+/* What a dataset or an attribute was given, to be compared with what is read back. */
 typedef struct written {
     const char *name;
+    const char *of; /* of an attribute: what it belongs to; NULL: a dataset */
     ttn_hash128 hash;
     struct written *next;
 } written;
@@ -82,6 +83,20 @@ static void fail_memory(ttn_hdf5 *h)
 {
     if (h->status == TTN_OK)
         h->status = TTN_FAIL(&h->err, TTN_ENOMEM, "%s: no memory to write it; end other programs", h->name);
+}
+
+/* Keep what its bytes add up to. */
+static void remember(ttn_hdf5 *h, const char *name, const char *of, ttn_hash128 hash)
+{
+    written *w = ttn_arena_alloc(h->texts, sizeof *w);
+    const char *copy = ttn_arena_text(h->texts, "%s", name);
+    const char *copy_of = of ? ttn_arena_text(h->texts, "%s", of) : NULL;
+    if (!w || !copy || (of && !copy_of)) {
+        fail_memory(h);
+        return;
+    }
+    *w = (written){.name = copy, .of = copy_of, .hash = hash, .next = h->written};
+    h->written = w;
 }
 
 /* ---- create ---- */
@@ -159,7 +174,7 @@ void ttn_hdf5_group(ttn_hdf5 *h, const char *name)
     end_silence(before);
 }
 
-/* An attribute of one value. */
+/* An attribute of one value; what is given has the bytes that are stored. */
 static void put_note(ttn_hdf5 *h, const char *of, const char *key, hid_t stored, hid_t given, const void *value)
 {
     hid_t space = H5Screate(H5S_SCALAR);
@@ -168,6 +183,7 @@ static void put_note(ttn_hdf5 *h, const char *of, const char *key, hid_t stored,
     if (note < 0 || H5Awrite(note, given, value) < 0) fail(h, "write the attribute", key);
     if (note >= 0 && H5Aclose(note) < 0) fail(h, "close the attribute", key);
     if (space >= 0 && H5Sclose(space) < 0) fail(h, "close the attribute", key);
+    if (h->status == TTN_OK) remember(h, key, of, ttn_hash128_of(value, H5Tget_size(given)));
 }
 
 /* UTF-8 of n bytes, padded with 0. */
@@ -285,19 +301,6 @@ static hid_t create_dataset(ttn_hdf5 *h, const char *name, hid_t type, int ndim,
     return dataset;
 }
 
-/* Keep what its bytes add up to. */
-static void remember(ttn_hdf5 *h, const char *name, ttn_hash128 hash)
-{
-    written *w = ttn_arena_alloc(h->texts, sizeof *w);
-    const char *copy = ttn_arena_text(h->texts, "%s", name);
-    if (!w || !copy) {
-        fail_memory(h);
-        return;
-    }
-    *w = (written){.name = copy, .hash = hash, .next = h->written};
-    h->written = w;
-}
-
 /* The last dataset has all its rows; a chunk that the disk does not take shows here. */
 static void end_dataset(ttn_hdf5 *h)
 {
@@ -306,7 +309,7 @@ static void end_dataset(ttn_hdf5 *h)
     h->dataset = NONE;
     assert(h->status != TTN_OK || h->desc.ndim == 0 || h->n_row == h->desc.dim[0]);
     if (H5Dclose(dataset) < 0) fail(h, "write", h->dataset_name);
-    if (h->status == TTN_OK) remember(h, h->dataset_name, ttn_hash_final(h->hash));
+    if (h->status == TTN_OK) remember(h, h->dataset_name, NULL, ttn_hash_final(h->hash));
 }
 
 void ttn_hdf5_dataset(ttn_hdf5 *h, const char *name, const ttn_hdf5_shape *shape)
@@ -404,7 +407,7 @@ void ttn_hdf5_texts(ttn_hdf5 *h, const char *name, const char *const *text, int6
         fail(h, "write", name);
     if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "write", name);
     if (type >= 0 && H5Tclose(type) < 0) fail(h, "write", name);
-    if (h->status == TTN_OK) remember(h, name, ttn_hash128_of(all, (size_t)n * longest));
+    if (h->status == TTN_OK) remember(h, name, NULL, ttn_hash128_of(all, (size_t)n * longest));
     end_silence(before);
     ttn_free(all);
 }
@@ -468,6 +471,33 @@ static int hash_dataset(hid_t dataset, ttn_hash *hash)
     return done;
 }
 
+/* The one value of an attribute, in the type it is stored in. */
+static int hash_note(hid_t note, ttn_hash *hash)
+{
+    hid_t type = H5Aget_type(note);
+    size_t size = type < 0 ? 0 : H5Tget_size(type);
+    char *value = size > 0 ? ttn_alloc(size) : NULL;
+    int done = value && H5Aget_storage_size(note) == size && H5Aread(note, type, value) >= 0;
+    ttn_hash_reset(hash);
+    if (done) ttn_hash_update(hash, value, size);
+    ttn_free(value);
+    if (type >= 0 && H5Tclose(type) < 0) done = 0;
+    return done;
+}
+
+/* Everything in a dataset or an attribute; 0: it cannot be read. */
+static int hash_written(hid_t file, const written *w, ttn_hash *hash)
+{
+    if (w->of) {
+        hid_t note = H5Aopen_by_name(file, w->of, w->name, H5P_DEFAULT, H5P_DEFAULT);
+        int done = note >= 0 && hash_note(note, hash);
+        return note >= 0 && H5Aclose(note) < 0 ? 0 : done;
+    }
+    hid_t dataset = H5Dopen2(file, w->name, H5P_DEFAULT);
+    int done = dataset >= 0 && hash_dataset(dataset, hash);
+    return dataset >= 0 && H5Dclose(dataset) < 0 ? 0 : done;
+}
+
 /* The closed file, as another program would see it, holds what it was given. */
 static void verify(ttn_hdf5 *h)
 {
@@ -475,15 +505,13 @@ static void verify(ttn_hdf5 *h)
     hid_t file = access < 0 ? NONE : H5Fopen(ttn_atomic_path(h->atomic), H5F_ACC_RDONLY, access);
     if (file < 0) fail(h, "read again", "the file");
     for (const written *w = h->written; w && h->status == TTN_OK; w = w->next) {
-        hid_t dataset = H5Dopen2(file, w->name, H5P_DEFAULT);
-        int done = dataset >= 0 && hash_dataset(dataset, h->hash);
+        int done = hash_written(file, w, h->hash);
         if (!done) fail(h, "read again", w->name);
         if (done && !ttn_hash_same(ttn_hash_final(h->hash), w->hash))
             h->status = TTN_FAIL(&h->err, TTN_EIO,
                                  "%s: '%.100s' is read back other than it was written; the disk or "
                                  "memory may be failing; nothing was put in its place",
                                  h->name, w->name);
-        if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "read again", w->name);
     }
     if (file >= 0 && H5Fclose(file) < 0) fail(h, "read again", "the file");
     if (access >= 0 && H5Pclose(access) < 0) fail(h, "read again", "the file");
