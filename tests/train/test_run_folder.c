@@ -453,6 +453,83 @@ static void folder_with_somebodys_file_is_not_replaced_but_renamed(void **state)
     end(&x);
 }
 
+/* A save that fails leaves the run with the checkpoint it had, also where that one had to make way. */
+static void checkpoint_that_made_way_has_its_name_back_when_the_save_fails(void **state)
+{
+    (void)state;
+    new_run();
+    ttn_error err = {0};
+    ttn_checkpoint *c;
+    session x;
+    start(&x, WIDTH, 2);
+    assert_ok(begin_save(&x, 10, &err), &err);
+    assert_ok(ttn_saver_wait(x.s, NULL, &err), &err);
+    put("ckpt/step-00000010/notes.txt", "mine");
+    x.m.average[1] = NAN;
+    const ttn_run_state again = saved_state(10);
+    assert_ok(ttn_saver_save(x.s, x.m.w, x.m.more, &again, &err), &err);
+    assert_fails(ttn_saver_wait(x.s, NULL, &err), TTN_ENUMERIC, &err, "the last good checkpoint stays");
+    assert_ok(ttn_run_newest(run, NULL, &c, &err), &err);
+    if (!c) fail_msg("the run has lost its checkpoint");
+    ttn_checkpoint_close(c);
+    assert_true(is_there("ckpt/step-00000010/notes.txt"));
+    end(&x);
+}
+
+/* Somebody moved a checkpoint to another disk, and put a link in its place. */
+static void what_a_link_leads_to_is_neither_replaced_nor_removed(void **state)
+{
+    (void)state;
+    new_run();
+    ttn_error err = {0};
+    ttn_saver_report report;
+    char elsewhere[PATH_MAX];
+    session x;
+    start(&x, WIDTH, 1);
+    assert_ok(begin_save(&x, 10, &err), &err);
+    assert_ok(ttn_saver_wait(x.s, NULL, &err), &err);
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", run);
+    assert_int_equal(rename(in_run("ckpt/step-00000010"), elsewhere), 0);
+    put("elsewhere/notes.txt", "mine");
+    assert_int_equal(symlink(elsewhere, in_run("ckpt/step-00000010")), 0);
+    assert_ok(begin_save(&x, 10, &err), &err);
+    assert_ok(ttn_saver_wait(x.s, NULL, &err), &err);
+    assert_true(is_there("elsewhere/notes.txt"));
+    assert_true(is_there("ckpt/step-00000010.kept-1/notes.txt"));
+    struct stat about;
+    assert_int_equal(lstat(in_run("ckpt/step-00000010"), &about), 0);
+    assert_true(S_ISDIR(about.st_mode));
+    assert_contains(saved_said, "step-00000010 is a link");
+
+    assert_int_equal(symlink(elsewhere, in_run("ckpt/step-00000005")), 0); /* and where it is old */
+    saved_forget();
+    assert_ok(begin_save(&x, 20, &err), &err);
+    assert_ok(ttn_saver_wait(x.s, &report, &err), &err);
+    assert_string_equal(report.warning, "");
+    assert_string_equal(steps(), "20 5");
+    assert_true(is_there("elsewhere/model.safetensors"));
+    assert_contains(saved_said, "step-00000005 is kept, though old: it is a link");
+    end(&x);
+}
+
+static void old_checkpoints_go_also_where_somebody_has_the_name_of_the_link(void **state)
+{
+    (void)state;
+    new_run();
+    ttn_error err = {0};
+    ttn_saver_report report;
+    session x;
+    start(&x, WIDTH, 2);
+    put("ckpt/latest", "somebody's");
+    for (int64_t step = 10; step <= 50; step += 10) {
+        assert_ok(begin_save(&x, step, &err), &err);
+        assert_ok(ttn_saver_wait(x.s, &report, &err), &err);
+        assert_contains(report.warning, "is no symbolic link");
+    }
+    assert_string_equal(steps(), "50 40");
+    end(&x);
+}
+
 static volatile sig_atomic_t n_caught;
 
 static void note_signal(int number)
@@ -566,6 +643,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(numbers_that_are_not_finite_are_told_and_not_saved),
         cmocka_unit_test(what_fails_after_the_checkpoint_is_in_place_is_a_warning),
         cmocka_unit_test(folder_with_somebodys_file_is_not_replaced_but_renamed),
+        cmocka_unit_test(checkpoint_that_made_way_has_its_name_back_when_the_save_fails),
+        cmocka_unit_test(what_a_link_leads_to_is_neither_replaced_nor_removed),
+        cmocka_unit_test(old_checkpoints_go_also_where_somebody_has_the_name_of_the_link),
         cmocka_unit_test(signals_are_for_the_thread_that_trains),
         cmocka_unit_test(caller_waits_for_a_small_part_of_a_save),
     };

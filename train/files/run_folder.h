@@ -54,15 +54,20 @@ TTN_MUST_USE ttn_status ttn_run_newest(const char *path, const ttn_log *log, ttn
 /* ---- around a save ---- */
 
 /* Before the checkpoint of `step` is written: a folder of that name which holds anything that titin did not put there is
- * renamed to step-….kept-N, since writing replaces the whole folder; log is told. TTN_EIO: it cannot be. */
-TTN_MUST_USE ttn_status ttn_run_make_way(const ttn_run_folder *r, int64_t step, const ttn_log *log, ttn_error *err);
+ * renamed to step-….kept-N, since writing replaces the whole folder; and so is a link, since writing would replace what it
+ * leads to. log is told. kept (PATH_MAX): its path now, "" when nothing had to go. TTN_EIO: it cannot be renamed. */
+TTN_MUST_USE ttn_status ttn_run_make_way(const ttn_run_folder *r, int64_t step, char *kept, const ttn_log *log,
+                                         ttn_error *err);
+
+/* After a save that failed: what made way gets its name back, unless something has that now. */
+void ttn_run_take_back(const ttn_run_folder *r, int64_t step, const char *kept, const ttn_log *log);
 
 /* Let ckpt/latest lead to the checkpoint of `step`. */
 TTN_MUST_USE ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *err);
 
 /* Keep the `keep` newest checkpoints (at least 1) and remove older ones. Counted are those whose manifest and lengths
- * are right; others are neither counted nor removed, and neither is one that holds anything its manifest does not list:
- * that is somebody's, and log is told. The first failure is returned when all have been tried. */
+ * are right; others are neither counted nor removed. One that holds anything its manifest does not list, or is a link, is
+ * somebody's and not removed either, and log is told. The first failure is returned when all have been tried. */
 TTN_MUST_USE ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, const ttn_log *log, ttn_error *err);
 
 #endif

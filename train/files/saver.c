@@ -36,25 +36,27 @@ struct ttn_saver {
 static void tidy_up(ttn_saver *s, int64_t step)
 {
     ttn_error err = {0};
-    ttn_status status = ttn_run_set_latest(s->run, step, &err);
-    if (status == TTN_OK) status = ttn_run_retain(s->run, s->options.keep, s->options.log, &err);
-    if (status == TTN_OK) return;
+    ttn_status linked = ttn_run_set_latest(s->run, step, &err);
+    ttn_status retained =
+        ttn_run_retain(s->run, s->options.keep, s->options.log, &err); /* the link matters to no save */
+    if (linked == TTN_OK && retained == TTN_OK) return;
     snprintf(s->report.warning, sizeof s->report.warning, "%s", err.text);
     ttn_log_say(s->options.log, TTN_LOG_WARNING, "step %lld is saved, but %s", (long long)step, err.text);
 }
 
 static void write_checkpoint(ttn_saver *s)
 {
-    char path[PATH_MAX], name[TTN_STEP_NAME];
+    char path[PATH_MAX], kept[PATH_MAX] = "", name[TTN_STEP_NAME];
     const double begin = ttn_clock_now(NULL);
     const int64_t step = ttn_snapshot_state(s->snapshot)->step;
     int n = snprintf(path, sizeof path, "%s/ckpt/%s", ttn_run_folder_path(s->run), ttn_step_name(step, name));
     if (n >= (int)sizeof path)
         s->status = TTN_FAIL(&s->err, TTN_EINVAL, "%s: the path of the run is too long", name);
     else
-        s->status = ttn_run_make_way(s->run, step, s->options.log, &s->err);
+        s->status = ttn_run_make_way(s->run, step, kept, s->options.log, &s->err);
     if (s->status == TTN_OK) s->status = ttn_checkpoint_write(s->snapshot, path, &s->report.is_saved, &s->err);
     if (s->status == TTN_OK) tidy_up(s, step);
+    if (!s->report.is_saved) ttn_run_take_back(s->run, step, kept, s->options.log);
     s->report.written = ttn_clock_now(NULL) - begin;
 }
 
