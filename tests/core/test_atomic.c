@@ -1386,7 +1386,7 @@ static void link_is_replaced_in_one_step(void **state)
     ttn_error err = {0};
     assert_ok(ttn_atomic_link(in_place("latest"), "step-1", &err), &err);
     assert_string_equal(target_of(in_place("latest")), "step-1"); /* also when that is not there */
-    int hit = 1, n_old = 0, n_new = 0;
+    int hit = 1, n_old = 0, n_new = 0, n_unconfirmed = 0;
     for (int n = 1; hit; n++) {
         assert_ok(ttn_atomic_link(in_place("latest"), "step-1", &err), &err);
         int open_before = open_files();
@@ -1402,11 +1402,13 @@ static void link_is_replaced_in_one_step(void **state)
         if (status != TTN_OK) assert_contains(err.text, is_new ? "the new link is in place" : "what was there stays");
         n_old += !is_new;
         n_new += is_new;
+        n_unconfirmed += is_new && status != TTN_OK;
         assert_int_equal(open_files(), open_before);
         assert_int_equal(temporaries(place, NULL), 0);
         err = (ttn_error){0};
     }
     assert_true(n_old >= 3 && n_new >= 2);
+    assert_int_equal(n_unconfirmed, 1); /* the fsync of its folder */
     put(in_place("a file"), "");
     assert_fails(ttn_atomic_link(in_place("a file"), "step-1", &err), TTN_EINVAL, &err, "is no symbolic link");
     err = (ttn_error){0};
