@@ -330,7 +330,7 @@ static void save(const ttn_run_folder *r, int64_t step)
     disk.reported = disk.n_event;
     saved_destroy(&m);
     assert_ok(ttn_run_set_latest(r, step, &err), &err);
-    assert_ok(ttn_run_retain(r, 1, NULL, &err), &err);
+    assert_ok(ttn_run_retain(r, 1, step, NULL, &err), &err);
 }
 
 /* Fills `disk` with a run that had OLD, and the calls that saved NEW and removed OLD. */

@@ -235,11 +235,11 @@ static void retention_keeps_the_newest_and_whatever_is_not_its_own(void **state)
     put("ckpt/notes.txt", "");
     assert_int_equal(mkdir(in_run("ckpt/step-00000001"), 0777), 0); /* no manifest: somebody's */
     assert_int_equal(mkdir(in_run("ckpt/step-7"), 0777), 0);
-    assert_ok(ttn_run_retain(r, 2, &saved_log, &err), &err);
+    assert_ok(ttn_run_retain(r, 2, -1, &saved_log, &err), &err);
     assert_string_equal(steps(), "60 50 40 10 1");
     assert_contains(saved_said, "step-00000010 is kept, though old: it holds something that is not its own: notes.txt");
     assert_true(is_there("ckpt/notes.txt") && is_there("ckpt/step-7") && is_there("ckpt/step-00000010/notes.txt"));
-    assert_ok(ttn_run_retain(r, 1, NULL, &err), &err);
+    assert_ok(ttn_run_retain(r, 1, -1, NULL, &err), &err);
     assert_string_equal(steps(), "60 50 10 1");
     ttn_checkpoint *c;
     assert_ok(ttn_run_newest(run, NULL, &c, &err), &err);
@@ -512,6 +512,24 @@ static void what_a_link_leads_to_is_neither_replaced_nor_removed(void **state)
     end(&x);
 }
 
+/* Whoever goes back to step 10 of a run that has 40 and 50 keeps what is saved from there on. */
+static void what_was_just_saved_stays_also_when_others_are_of_later_steps(void **state)
+{
+    (void)state;
+    new_run();
+    ttn_error err = {0};
+    session x;
+    start(&x, WIDTH, 2);
+    static const int64_t step[] = {40, 50, 10, 20};
+    static const char *const left[] = {"40", "50 40", "50 10", "50 20"};
+    for (int i = 0; i < 4; i++) {
+        assert_ok(begin_save(&x, step[i], &err), &err);
+        assert_ok(ttn_saver_wait(x.s, NULL, &err), &err);
+        assert_string_equal(steps(), left[i]);
+    }
+    end(&x);
+}
+
 static void old_checkpoints_go_also_where_somebody_has_the_name_of_the_link(void **state)
 {
     (void)state;
@@ -645,6 +663,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(folder_with_somebodys_file_is_not_replaced_but_renamed),
         cmocka_unit_test(checkpoint_that_made_way_has_its_name_back_when_the_save_fails),
         cmocka_unit_test(what_a_link_leads_to_is_neither_replaced_nor_removed),
+        cmocka_unit_test(what_was_just_saved_stays_also_when_others_are_of_later_steps),
         cmocka_unit_test(old_checkpoints_go_also_where_somebody_has_the_name_of_the_link),
         cmocka_unit_test(signals_are_for_the_thread_that_trains),
         cmocka_unit_test(caller_waits_for_a_small_part_of_a_save),

@@ -341,16 +341,17 @@ static ttn_status retain_one(const char *folder, int is_kept, int *is_whole, con
     return status;
 }
 
-ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, const ttn_log *log, ttn_error *err)
+ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, int64_t saved, const ttn_log *log, ttn_error *err)
 {
     int64_t *step;
     int64_t n;
-    int n_kept = 0;
+    int n_kept = saved >= 0;
     assert(keep >= 1);
     ttn_status first = ttn_run_checkpoints(r->path, &step, &n, err);
     for (int64_t i = 0; i < n; i++) {
         char folder[PATH_MAX];
         int is_whole = 0;
+        if (step[i] == saved) continue;
         ttn_status status = path_of_step(r->path, step[i], folder, err);
         if (status == TTN_OK) status = retain_one(folder, n_kept < keep, &is_whole, log, err);
         n_kept += is_whole;

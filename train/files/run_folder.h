@@ -65,9 +65,11 @@ void ttn_run_take_back(const ttn_run_folder *r, int64_t step, const char *kept, 
 /* Let ckpt/latest lead to the checkpoint of `step`. */
 TTN_MUST_USE ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *err);
 
-/* Keep the `keep` newest checkpoints (at least 1) and remove older ones. Counted are those whose manifest and lengths
- * are right; others are neither counted nor removed. One that holds anything its manifest does not list, or is a link, is
- * somebody's and not removed either, and log is told. The first failure is returned when all have been tried. */
-TTN_MUST_USE ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, const ttn_log *log, ttn_error *err);
+/* Keep `keep` checkpoints (at least 1) and remove the others: that of step `saved`, which was just saved and may be older
+ * than others of the run (-1: none was), and the newest. Counted are those whose manifest and lengths are right; others
+ * are neither counted nor removed. One that holds anything its manifest does not list, or is a link, is somebody's and not
+ * removed either, and log is told. The first failure is returned when all have been tried. */
+TTN_MUST_USE ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, int64_t saved, const ttn_log *log,
+                                       ttn_error *err);
 
 #endif

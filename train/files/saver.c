@@ -38,7 +38,7 @@ static void tidy_up(ttn_saver *s, int64_t step)
     ttn_error err = {0};
     ttn_status linked = ttn_run_set_latest(s->run, step, &err);
     ttn_status retained =
-        ttn_run_retain(s->run, s->options.keep, s->options.log, &err); /* the link matters to no save */
+        ttn_run_retain(s->run, s->options.keep, step, s->options.log, &err); /* the link matters to no save */
     if (linked == TTN_OK && retained == TTN_OK) return;
     snprintf(s->report.warning, sizeof s->report.warning, "%s", err.text);
     ttn_log_say(s->options.log, TTN_LOG_WARNING, "step %lld is saved, but %s", (long long)step, err.text);
