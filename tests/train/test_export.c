@@ -353,6 +353,76 @@ static void what_is_written_to_hdf5_is_read_back(void **state)
     H5Fclose(file);
 }
 
+/* The nth call of one of these from now on does what it should and says that it failed (a close), or the other way round (a
+ * write). 0: none. */
+static int64_t lose_nth_write, fail_nth_close_dataset, fail_nth_close_file;
+
+static int is_nth(int64_t *n)
+{
+    if (*n == 0) return 0;
+    --*n;
+    return *n == 0;
+}
+
+herr_t H5Dwrite(hid_t dataset, hid_t type, hid_t memory, hid_t file, hid_t how, const void *numbers)
+{
+    herr_t (*real_write)(hid_t, hid_t, hid_t, hid_t, hid_t, const void *) =
+        (herr_t(*)(hid_t, hid_t, hid_t, hid_t, hid_t, const void *))dlsym(RTLD_NEXT, "H5Dwrite");
+    assert_non_null(real_write);
+    return is_nth(&lose_nth_write) ? 0 : real_write(dataset, type, memory, file, how, numbers);
+}
+
+herr_t H5Dclose(hid_t dataset)
+{
+    herr_t (*real_close)(hid_t) = (herr_t(*)(hid_t))dlsym(RTLD_NEXT, "H5Dclose");
+    assert_non_null(real_close);
+    herr_t result = real_close(dataset);
+    return is_nth(&fail_nth_close_dataset) ? -1 : result;
+}
+
+herr_t H5Fclose(hid_t file)
+{
+    herr_t (*real_close)(hid_t) = (herr_t(*)(hid_t))dlsym(RTLD_NEXT, "H5Fclose");
+    assert_non_null(real_close);
+    herr_t result = real_close(file);
+    return is_nth(&fail_nth_close_file) ? -1 : result;
+}
+
+static void failure_of_any_write_or_close_is_no_file(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t *nth;
+        const char *told;
+        int least; /* times that it happens in one file */
+    } cases[] = {
+        {&lose_nth_write, "is read back other than it was written", 6},
+        {&fail_nth_close_dataset, "HDF5 cannot ", 6},
+        {&fail_nth_close_file, "HDF5 cannot ", 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int n_hit = 0;
+        for (int64_t n = 1; n == n_hit + 1; n++) {
+            ttn_hdf5 *h;
+            ttn_error err = {0};
+            assert_ok(ttn_hdf5_create(in_folder("failed.h5"), &h, &err), &err);
+            *cases[i].nth = n;
+            fill_sample(h);
+            ttn_status status = ttn_hdf5_commit(h, &err);
+            int hit = *cases[i].nth == 0;
+            *cases[i].nth = 0;
+            ttn_hdf5_destroy(h);
+            if (!hit) assert_ok(status, &err);
+            if (!hit) break;
+            assert_fails(status, TTN_EIO, &err, cases[i].told);
+            assert_false(is_there(in_folder("failed.h5")));
+            n_hit++;
+        }
+        assert_true(n_hit >= cases[i].least);
+        assert_int_equal(remove(in_folder("failed.h5")), 0);
+    }
+}
+
 static void attribute_that_is_read_back_differently_is_no_file(void **state)
 {
     (void)state;
@@ -565,6 +635,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(reals_have_the_fewest_digits_in_every_locale),
         cmocka_unit_test(a_full_disk_is_told_at_the_end_of_a_row_or_the_table),
         cmocka_unit_test(what_is_written_to_hdf5_is_read_back),
+        cmocka_unit_test(failure_of_any_write_or_close_is_no_file),
         cmocka_unit_test(attribute_that_is_read_back_differently_is_no_file),
         cmocka_unit_test(nothing_stays_open),
         cmocka_unit_test(a_flipped_byte_is_never_read_as_another_number),
