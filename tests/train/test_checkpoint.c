@@ -483,6 +483,12 @@ static void another_model_is_refused_and_left_as_it_was(void **state)
         ttn_weights_destroy(w);
         err = (ttn_error){0};
     }
+    /* The same model, and a titin of the other precision: no configuration mends that. */
+    double unused[6];
+    const ttn_desc other = ttn_desc_of(sizeof(real) == 4 ? TTN_F64 : TTN_F32, TTN_FIXED, 2, 2, 3, 0);
+    assert_fails(ttn_checkpoint_read(c, TTN_PART_MODEL, "a.weight", &other, unused, &err), TTN_ECHECKPOINT, &err,
+                 "use a titin of its precision (make REAL=" TTN_REAL_NAME ")");
+    err = (ttn_error){0};
     w = weights_of(small);
     assert_ok(ttn_checkpoint_load(c, w, NULL, 1, &err), &err); /* it has no moments, so none are asked for */
     ttn_weights_destroy(w);

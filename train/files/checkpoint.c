@@ -117,10 +117,22 @@ const ttn_run_state *ttn_checkpoint_state(const ttn_checkpoint *c)
 
 /* ---- one tensor ---- */
 
-static int is_same_shape(const ttn_stored_tensor *t, const ttn_desc *d)
+static int is_same_type(const ttn_stored_tensor *t, const ttn_desc *d)
 {
     ttn_dtype type;
-    if (!ttn_stored_dtype(t->type, &type) || type != ttn_dtype_stored(d->type) || t->ndim != d->ndim) return 0;
+    return ttn_stored_dtype(t->type, &type) && type == ttn_dtype_stored(d->type);
+}
+
+/* Is it what the other precision of titin calls a real? */
+static int is_other_precision(const ttn_stored_tensor *t, const ttn_desc *d)
+{
+    const ttn_dtype wanted = ttn_dtype_stored(d->type);
+    return (t->type == TTN_STORED_F32 && wanted == TTN_F64) || (t->type == TTN_STORED_F64 && wanted == TTN_F32);
+}
+
+static int is_same_shape(const ttn_stored_tensor *t, const ttn_desc *d)
+{
+    if (t->ndim != d->ndim) return 0;
     for (int i = 0; i < d->ndim; i++)
         if (t->dim[i] != d->dim[i]) return 0;
     return 1;
@@ -140,7 +152,12 @@ static ttn_status find(const ttn_checkpoint *c, ttn_part part, const char *name,
     if (!*ret)
         return TTN_FAIL(err, TTN_ECHECKPOINT, "%s: %s has no tensor '%s', and this model has one: %s", c->shown, file,
                         name, wanted);
-    if (!is_same_shape(*ret, desc))
+    if (is_same_shape(*ret, desc) && is_other_precision(*ret, desc))
+        return TTN_FAIL(err, TTN_ECHECKPOINT,
+                        "%s: %s: '%s' is %s, and in this model %s; use a titin of its precision (make REAL=%s)",
+                        c->shown, file, name, ttn_stored_print(*ret, found), wanted,
+                        (*ret)->type == TTN_STORED_F32 ? "f32" : "f64");
+    if (!is_same_shape(*ret, desc) || !is_same_type(*ret, desc))
         return TTN_FAIL(err, TTN_ECHECKPOINT,
                         "%s: %s: '%s' is %s, and in this model %s; use the configuration it was saved with", c->shown,
                         file, name, ttn_stored_print(*ret, found), wanted);
