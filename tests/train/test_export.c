@@ -191,6 +191,30 @@ static void cells_are_quoted_and_escaped(void **state)
     }
 }
 
+static void one_empty_cell_is_a_row(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"name\r\n\"\"\r\n7\r\n", "name\n\n7\n"};
+    static const ttn_table_kind kinds[] = {TTN_TABLE_CSV, TTN_TABLE_TSV};
+    for (int i = 0; i < 2; i++) {
+        ttn_table *t;
+        ttn_error err = {0};
+        size_t n;
+        assert_ok(ttn_table_create(in_folder("one"), kinds[i], &t, &err), &err);
+        ttn_table_text(t, "name");
+        assert_ok(ttn_table_end_row(t, &err), &err);
+        ttn_table_text(t, "");
+        assert_ok(ttn_table_end_row(t, &err), &err);
+        ttn_table_integer(t, 7);
+        assert_ok(ttn_table_end_row(t, &err), &err);
+        assert_ok(ttn_table_commit(t, &err), &err);
+        ttn_table_destroy(t);
+        char *got = get_file(in_folder("one"), &n);
+        assert_string_equal(got, expected[i]);
+        free(got);
+    }
+}
+
 static void write_reals(const char *path)
 {
     ttn_table *t;
@@ -632,6 +656,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_shape_makes_a_header_of_whole_steps),
         cmocka_unit_test(bf16_has_no_name_in_numpy),
         cmocka_unit_test(cells_are_quoted_and_escaped),
+        cmocka_unit_test(one_empty_cell_is_a_row),
         cmocka_unit_test(reals_have_the_fewest_digits_in_every_locale),
         cmocka_unit_test(a_full_disk_is_told_at_the_end_of_a_row_or_the_table),
         cmocka_unit_test(what_is_written_to_hdf5_is_read_back),

@@ -13,6 +13,7 @@ struct ttn_table {
     ttn_table_kind kind;
     int n_cell;   /* of this row so far */
     int n_column; /* of the first row; 0: it has not ended */
+    int is_blank; /* this row is nothing so far, though it has a cell */
     ttn_status status;
     ttn_error err; /* of the first failure */
 };
@@ -59,6 +60,7 @@ void ttn_table_text(ttn_table *t, const char *text)
 {
     static const char *const tsv_pairs[] = {"\\t", "\\n", "\\r", "\\\\"}, *const csv_pairs[] = {"\"\""};
     begin_cell(t);
+    t->is_blank = t->n_cell == 1 && *text == 0;
     if (t->kind == TTN_TABLE_TSV) {
         put_escaped(t, text, "\t\n\r\\", tsv_pairs);
         return;
@@ -129,8 +131,11 @@ void ttn_table_single(ttn_table *t, float value)
 ttn_status ttn_table_end_row(ttn_table *t, ttn_error *err)
 {
     assert(t->n_cell > 0 && (t->n_column == 0 || t->n_cell == t->n_column));
+    /* A blank line is no row to readers of CSV (RFC 4180 leaves it open): one empty cell is two quotes. */
+    if (t->kind == TTN_TABLE_CSV && t->n_cell == 1 && t->is_blank) put(t, "\"\"", 2);
     t->n_column = t->n_cell;
     t->n_cell = 0;
+    t->is_blank = 0;
     if (t->kind == TTN_TABLE_CSV)
         put(t, "\r\n", 2);
     else
