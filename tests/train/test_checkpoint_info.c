@@ -134,6 +134,8 @@ static void damage_is_found_by_verify_and_lengths_without_it(void **state)
     assert_fails(status, TTN_ECHECKPOINT, &err, "model.safetensors: is damaged");
     assert_contains(text, "verified=0;");
     assert_contains(text, "step=1;"); /* what could be read is shown */
+    assert_contains(text, "warning: ");
+    assert_contains(text, "model.safetensors: is damaged");
     cut(at("step-00000001/model.safetensors"), 100);
     (void)facts_of(at("step-00000001"), 0, &status, &err);
     assert_fails(status, TTN_ECHECKPOINT, &err, "it is cut short");

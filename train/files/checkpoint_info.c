@@ -121,6 +121,7 @@ static ttn_status describe_checkpoint(const ttn_info_subject *s, int verify, ttn
     status = ttn_checkpoint_open(s->path, &c, NULL, err);
     ttn_checkpoint_close(c);
     ttn_facts_flag(f, "verified", status == TTN_OK);
+    if (status != TTN_OK && err) ttn_facts_warn(f, "%s", err->text);
     return status;
 }
 
