@@ -301,6 +301,17 @@ static char *name_of_variable(ttn_config *c, const char *text, size_t n)
     return name;
 }
 
+/* "TITIN__TRAIN__LR" of "train.lr". */
+static const char *variable_of(ttn_config *c, const char *name)
+{
+    const char *dot = strchr(name, '.');
+    const int n = dot ? (int)(dot - name) : (int)strlen(name);
+    char *variable = ttn_arena_text(c->memory, "%s%.*s%s%s", prefix, n, name, dot ? "__" : "", dot ? dot + 1 : "");
+    for (char *at = variable; at && *at; at++)
+        if (*at >= 'a' && *at <= 'z') *at = (char)(*at - 'a' + 'A');
+    return variable;
+}
+
 /* One "NAME=value" as a source of its own. */
 typedef struct {
     ttn_config_source *source;
@@ -372,6 +383,52 @@ static ttn_status open_files(ttn_config *c, sources *s, ttn_error *err)
     return status;
 }
 
+/* Is TRAIN_LR or TRAIN__LR, n bytes, the row's name but for its dot? */
+static int is_misspelt(const char *variable, size_t n, const char *row)
+{
+    size_t i = 0;
+    for (; *row; row++) {
+        if (i == n) return 0;
+        if (*row != '.' && *row != '_') {
+            if ((variable[i] >= 'A' && variable[i] <= 'Z' ? variable[i] - 'A' + 'a' : variable[i]) != *row) return 0;
+            i++;
+            continue;
+        }
+        if (variable[i] != '_') return 0;
+        while (i < n && variable[i] == '_')
+            i++;
+    }
+    return i == n;
+}
+
+/* TITIN_TRAIN_LR would set nothing and say nothing. Other variables that begin like that are somebody else's. */
+static ttn_status check_spelling(ttn_config *c, const char *text, int group, ttn_error *err)
+{
+    const size_t n = strcspn(text, "="), skip = PREFIX - 1; /* TITIN_ */
+    if (n <= skip || strncmp(text, prefix, skip) != 0) return TTN_OK;
+    const char *meant = is_misspelt(text + skip, n - skip, "preset") ? "preset" : NULL;
+    for (int i = 0; i < c->table->n_row && !meant; i++)
+        if (is_misspelt(text + skip, n - skip, c->table->row[i].name)) meant = c->table->row[i].name;
+    if (!meant) return TTN_OK;
+    const char *shown = ttn_arena_text(c->memory, "environment %.*s", (int)n, text);
+    const char *variable = variable_of(c, meant);
+    if (!shown || !variable) return ttn_config_no_memory(err);
+    ttn_config_source *source = NULL;
+    ttn_status status = ttn_config_source_add(c, TTN_FROM_ENVIRONMENT, group, shown, text, strlen(text), &source, err);
+    if (status != TTN_OK) return status;
+    return ttn_config_blame(c, (ttn_config_place){.source = source, .n = n, .line = 1}, err,
+                            "this sets nothing: %s is set by %s, with two '_' in a row", meant, variable);
+}
+
+/* An environment has no order that its user knows: variables are read in that of their keys, elements of a list by number
+ * (2 before 10) and after the list itself. */
+static int by_name(const void *a, const void *b)
+{
+    const assignment *x = a, *y = b;
+    if (!x->name || !y->name) return (x->name != NULL) - (y->name != NULL);
+    return strverscmp(x->name, y->name);
+}
+
 static ttn_status open_assignments(ttn_config *c, sources *s, ttn_error *err)
 {
     const ttn_config_request *r = s->request;
@@ -385,10 +442,14 @@ static ttn_status open_assignments(ttn_config *c, sources *s, ttn_error *err)
     c->n_group += 2;
     ttn_status status = TTN_OK;
     for (const char *const *e = r->environment; e && *e && status == TTN_OK; e++) {
-        if (strncmp(*e, prefix, PREFIX) != 0) continue;
+        if (strncmp(*e, prefix, PREFIX) != 0) {
+            status = check_spelling(c, *e, environment, err);
+            continue;
+        }
         status = open_assignment(c, TTN_FROM_ENVIRONMENT, environment, *e, PREFIX, &s->variable[s->n_variable], err);
         s->n_variable++;
     }
+    qsort(s->variable, (size_t)s->n_variable, sizeof *s->variable, by_name);
     for (int i = 0; i < r->n_argument && status == TTN_OK; i++)
         status = open_assignment(c, TTN_FROM_COMMAND_LINE, command_line, r->argument[i], 0, &s->argument[i], err);
     return status;
@@ -465,6 +526,18 @@ static ttn_status apply_preset(ttn_config *c, const sources *s, ttn_error *err)
     return status == TTN_OK ? ttn_config_apply_tree(c, root, err) : status;
 }
 
+/* Has the variable before this one the same key (TITIN__TRAIN__LR, TITIN__train__lr)? */
+static int is_again(const sources *s, int i)
+{
+    return i > 0 && s->variable[i].name && s->variable[i - 1].name &&
+           strcmp(s->variable[i].name, s->variable[i - 1].name) == 0;
+}
+
+static ttn_status blame_again(ttn_config *c, const assignment *a, ttn_error *err)
+{
+    return ttn_config_blame(c, place_of_name(a), err, "%s is given twice, by another variable too", a->name);
+}
+
 static ttn_status apply_all(ttn_config *c, const ttn_config_request *r, ttn_error *err)
 {
     sources s = {.request = r};
@@ -474,7 +547,7 @@ static ttn_status apply_all(ttn_config *c, const ttn_config_request *r, ttn_erro
     for (int i = 0; i < r->n_file && status == TTN_OK; i++)
         status = ttn_config_apply_tree(c, s.tree[i], err);
     for (int i = 0; i < s.n_variable && status == TTN_OK; i++)
-        status = apply_assignment(c, &s.variable[i], err);
+        status = is_again(&s, i) ? blame_again(c, &s.variable[i], err) : apply_assignment(c, &s.variable[i], err);
     for (int i = 0; i < r->n_argument && status == TTN_OK; i++)
         status = apply_assignment(c, &s.argument[i], err);
     if (status == TTN_OK) status = check_values(c, err);
@@ -502,7 +575,8 @@ ttn_status ttn_config_load(const ttn_config_table *t, const ttn_config_request *
     if (status == TTN_OK) status = ttn_values_create(t->row, t->n_row, &c->values, err);
     if (status == TTN_OK) {
         c->where = ttn_arena_array(c->memory, t->n_row + 1, sizeof *c->where);
-        status = c->where ? apply_all(c, r, err) : ttn_config_no_memory(err);
+        c->elements = ttn_arena_array(c->memory, t->n_row + 1, sizeof *c->elements);
+        status = c->where && c->elements ? apply_all(c, r, err) : ttn_config_no_memory(err);
     }
     if (status != TTN_OK) {
         ttn_config_destroy(c);

@@ -188,10 +188,11 @@ static ttn_status set_value(ttn_config *c, int row, const ttn_config_node *n, tt
 
 enum { MOST_INDEX_DIGITS = 9 };
 
-/* Of a few digits and nothing else; else -1. */
+/* Of a few digits and nothing else, and not 00 or 01, which would be second names of 0 and 1; else -1. */
 static int index_of(const char *text)
 {
     int index = 0;
+    if (text[0] == '0' && text[1]) return -1;
     for (const char *c = text; *c; c++) {
         if (*c < '0' || *c > '9' || c - text == MOST_INDEX_DIGITS) return -1;
         index = 10 * index + (*c - '0');
@@ -212,6 +213,33 @@ static int find_element(const ttn_config_table *t, const char *name, int *ret_in
     return -1;
 }
 
+/* Room for one more element: twice as many as there are. */
+static ttn_status add_element(ttn_config *c, ttn_config_elements *e, ttn_error *err)
+{
+    enum { FIRST_ROOM = 8 };
+    if (e->n == e->room) {
+        const int room = e->room > 0 ? 2 * e->room : FIRST_ROOM;
+        ttn_scalar *item = ttn_arena_array(c->memory, room, sizeof *item);
+        if (!item) return ttn_config_no_memory(err);
+        if (e->n > 0) memcpy(item, e->item, (size_t)e->n * sizeof *item);
+        e->item = item;
+        e->room = room;
+    }
+    e->n++;
+    return TTN_OK;
+}
+
+static ttn_status begin_elements(ttn_config *c, int row, ttn_config_place place, ttn_error *err)
+{
+    const ttn_value *old = ttn_values_at(c->values, row);
+    const int n = old->given ? old->n : 0;
+    ttn_scalar *item = ttn_arena_array(c->memory, n > 0 ? n : 1, sizeof *item);
+    if (!item) return ttn_config_no_memory(err);
+    if (n > 0) memcpy(item, old->item, (size_t)n * sizeof *item);
+    c->elements[row] = (ttn_config_elements){.source = place.source, .item = item, .n = n, .room = n, .place = place};
+    return TTN_OK;
+}
+
 static ttn_status set_element(ttn_config *c, int row, int index, const char *name, const ttn_config_node *n,
                               ttn_config_place name_place, ttn_error *err)
 {
@@ -221,27 +249,56 @@ static ttn_status set_element(ttn_config *c, int row, int index, const char *nam
         return ttn_config_blame(c, name_place, err, "%s: %s is one value (%s), and has nothing below it", name, o->name,
                                 ttn_option_kind(o, kind));
     }
-    if (index < 0) return ttn_config_blame(c, name_place, err, "%s: elements of a list have numbers, from 0", name);
-    const ttn_value *old = ttn_values_at(c->values, row);
-    const int n_old = old->given ? old->n : 0;
-    if (index > n_old)
+    if (index < 0)
+        return ttn_config_blame(c, name_place, err, "%s: elements of a list have numbers: 0, 1, 2, ...", name);
+    if (c->where[row].source == n->place.source)
+        return ttn_config_blame(c, name_place, err, "%s: line %" PRId64 " gives the whole list: change it there", name,
+                                c->where[row].line);
+    ttn_config_elements *e = &c->elements[row];
+    ttn_status status = TTN_OK;
+    if (!e->source) status = begin_elements(c, row, n->place, err);
+    if (status != TTN_OK) return status;
+    if (index > e->n)
         return ttn_config_blame(c, name_place, err, "%s: the list has %d element%s so far: the next one is %s.%d", name,
-                                n_old, n_old == 1 ? "" : "s", o->name, n_old);
-    ttn_scalar *item = ttn_arena_array(c->memory, n_old + 1, sizeof *item);
-    if (!item) return ttn_config_no_memory(err);
-    if (n_old > 0) memcpy(item, old->item, (size_t)n_old * sizeof *item);
+                                e->n, e->n == 1 ? "" : "s", o->name, e->n);
+    if (index == e->n) status = add_element(c, e, err);
+    if (status != TTN_OK) return status;
     int ok = 0;
-    ttn_status status = read_scalar(c, n, name, o, &item[index], &ok, err);
-    if (status != TTN_OK || !ok) return status;
-    ttn_origin before = old->origin, now;
-    const int is_changed = old->given && before.kind != TTN_FROM_DEFAULT;
-    status = origin_of(c, n->place, &now, err);
-    if (status == TTN_OK && is_changed && strcmp(before.text, now.text) != 0) {
-        now.text = ttn_arena_text(c->memory, "%s, %s", before.text, now.text);
-        if (!now.text) return ttn_config_no_memory(err);
+    status = read_scalar(c, n, name, o, &e->item[index], &ok, err);
+    e->is_bad |= !ok;
+    e->place = n->place;
+    return status;
+}
+
+/* "a.yaml:2, command line": where the list came from, and who changed it last. */
+static ttn_status origin_of_change(ttn_config *c, const ttn_value *old, ttn_config_place place, ttn_origin *ret,
+                                   ttn_error *err)
+{
+    ttn_status status = origin_of(c, place, ret, err);
+    if (status != TTN_OK || !old->given || old->origin.kind == TTN_FROM_DEFAULT) return status;
+    const char *before = old->origin.text;
+    const size_t n_before = strlen(before), n_now = strlen(ret->text);
+    if (n_before >= n_now && strcmp(before + n_before - n_now, ret->text) == 0)
+        ret->text = before; /* it ends in this origin already */
+    else
+        ret->text = ttn_arena_text(c->memory, "%s, %s", before, ret->text);
+    return ret->text ? TTN_OK : ttn_config_no_memory(err);
+}
+
+/* At the end of a source: set the lists of which it changed elements. */
+static ttn_status set_elements(ttn_config *c, ttn_error *err)
+{
+    ttn_status status = TTN_OK;
+    for (int row = 0; row < c->table->n_row && status == TTN_OK; row++) {
+        ttn_config_elements *e = &c->elements[row];
+        if (e->source && !e->is_bad) {
+            ttn_origin origin;
+            status = origin_of_change(c, ttn_values_at(c->values, row), e->place, &origin, err);
+            if (status == TTN_OK) status = ttn_values_set(c->values, row, e->item, e->n, origin, err);
+            if (status == TTN_OK) c->where[row] = e->place;
+        }
+        *e = (ttn_config_elements){0};
     }
-    if (status == TTN_OK) status = ttn_values_set(c->values, row, item, index < n_old ? n_old : n_old + 1, now, err);
-    if (status == TTN_OK) c->where[row] = n->place;
     return status;
 }
 
@@ -372,6 +429,10 @@ static ttn_status apply_named(walk *w, const ttn_config_node *n, const char *nam
     const int row = find_row(c->table, name);
     if (row >= 0) {
         if (c->table->row[row].is_list && n->kind == TTN_NODE_MAP) return apply_section(w, n, name, err);
+        if (c->elements[row].source)
+            return ttn_config_blame(c, n->key_place, err,
+                                    "%s: elements of this list are given too (line %" PRId64 "): write it once", name,
+                                    c->elements[row].place.line);
         return set_value(c, row, n, err);
     }
     if (is_note(name))
@@ -431,7 +492,7 @@ ttn_status ttn_config_apply_tree(ttn_config *c, const ttn_config_node *root, ttn
     walk w = {.c = c};
     ttn_status status = apply_section(&w, root, NULL, err);
     ttn_config_map_drop(&w.seen);
-    return status;
+    return status == TTN_OK ? set_elements(c, err) : status;
 }
 
 ttn_status ttn_config_apply_text(ttn_config *c, const ttn_config_source *s, const char *name,
@@ -454,5 +515,6 @@ ttn_status ttn_config_apply_text(ttn_config *c, const ttn_config_source *s, cons
     if (is_section(c->table, name))
         return ttn_config_blame(c, name_place, err, "%s is a section: name one of its keys, %s.KEY=VALUE", name, name);
     walk w = {.c = c};
-    return apply_named(&w, node, name, err);
+    ttn_status status = apply_named(&w, node, name, err);
+    return status == TTN_OK ? set_elements(c, err) : status;
 }

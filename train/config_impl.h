@@ -92,11 +92,22 @@ typedef struct {
     ttn_config_problem shown;
 } ttn_config_found;
 
+/* A list whose elements a source changes one by one: gathered here, and set when the source has been read. So that a file of
+ * n elements costs n steps, and not n copies of the list. */
+typedef struct {
+    const ttn_config_source *source; /* NULL: nobody changes any */
+    ttn_scalar *item;                /* (room) n of them in use */
+    int n, room;
+    int is_bad;             /* something is blamed: is not set */
+    ttn_config_place place; /* of the last that was changed */
+} ttn_config_elements;
+
 struct ttn_config {
     const ttn_config_table *table;
     ttn_arena *memory;
     ttn_values *values;
-    ttn_config_place *where; /* (n_row) of the value; source NULL: a default */
+    ttn_config_place *where;       /* (n_row) of the value; source NULL: a default */
+    ttn_config_elements *elements; /* (n_row) */
     const char *preset;
 
     ttn_config_note *note; /* (n_note) */

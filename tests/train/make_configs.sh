@@ -177,8 +177,13 @@ bad note-key "'notes.é': a key of notes is made of at most 128 letters, digits,
 bad note-in-list 'notes.a: one value is expected, and here stands a section' 'notes:\n  a: [x, «{b: c}]\n'
 bad element 'train.betas.3: the list has 2 elements so far: the next one is train.betas.2' 'train:\n  betas:\n    «3: 0.5\n'
 bad element 'data.train.1: the list has 0 elements so far: the next one is data.train.0' '«data.train.1: a.fa\n'
-bad element 'train.betas.last: elements of a list have numbers, from 0' 'train:\n  betas: {«last: 0.5}\n'
+bad element 'train.betas.last: elements of a list have numbers: 0, 1, 2, ...' 'train:\n  betas: {«last: 0.5}\n'
 bad element "train.betas.0: 'x' is not a number" 'train:\n  betas:\n    0: «x\n'
+bad element "data.train.00: elements of a list have numbers: 0, 1, 2, ..." 'data:\n  train:\n    0: a.fa\n    «00: b.fa\n'
+bad element-and-list "train.betas.0: line 1 gives the whole list: change it there" \
+    'train: {betas: [0.9, 0.95]}\n«train.betas.0: 0.5\n'
+bad element-and-list "train.betas: elements of this list are given too (line 1): write it once" \
+    'train.betas.0: 0.5\ntrain:\n  «betas: [0.9, 0.95]\n'
 
 # ---- values that do not go together ----
 
@@ -299,6 +304,10 @@ bad_variable variable-value "train.lr: 'fast' is not a number" 'TITIN__TRAIN__LR
 bad_variable variable-value "train.resume: '1' is not yes or no" 'TITIN__TRAIN__RESUME=«1'
 bad_variable variable-key "there is no key 'train.lrr'; did you mean train.lr?" 'TITIN__«TRAIN__LRR=1'
 bad_variable variable-key "there is no section 'train_lr'; did you mean train.lr?" 'TITIN__«TRAIN_LR=1'
+bad_variable variable-spelling "this sets nothing: train.lr is set by TITIN__TRAIN__LR, with two '_' in a row" '«TITIN_TRAIN_LR=1'
+bad_variable variable-spelling \
+    "this sets nothing: train.save_every is set by TITIN__TRAIN__SAVE_EVERY, with two '_' in a row" '«TITIN_TRAIN__SAVE_EVERY=1h'
+bad_variable variable-spelling "this sets nothing: preset is set by TITIN__PRESET, with two '_' in a row" '«TITIN_PRESET=quickstart'
 
 # ---- good ones: numbers ----
 
@@ -452,4 +461,5 @@ good_variable variable 'train.save_every=1h' 'TITIN__TRAIN__SAVE_EVERY=1h'
 good_variable variable 'train.betas=[0.9, 0.1]' 'TITIN__TRAIN__BETAS__1=0.1'
 good_variable variable 'train.lr=0.001' 'TITIN__PRESET=quickstart'
 good_variable variable 'notes.author="Ada L."' 'TITIN__NOTES__AUTHOR=Ada L.'
-good_variable variable 'train.lr=0.0003' 'TITIN_TRAIN_LR=7'
+good_variable variable 'train.lr=0.0003' 'TITIN_TRAIN_LRX=7'
+good_variable variable 'train.lr=0.0003' 'TITIN_TRAIN=7'

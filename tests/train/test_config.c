@@ -157,9 +157,63 @@ static void an_element_of_a_list_is_changed_and_keeps_both_origins(void **state)
     const ttn_value *v = value_of(c, "train.betas");
     assert_int_equal(v->n, 3);
     assert_true(v->item[0].real == 0.1 && v->item[1].real == 0.3 && v->item[2].real == 0.4);
-    assert_string_equal(v->origin.text, "a.yaml:2, command line, command line");
+    assert_string_equal(v->origin.text, "a.yaml:2, command line");
     ttn_config_destroy(c);
     ttn_config_table_destroy(t);
+}
+
+static void the_environment_has_no_order(void **state)
+{
+    (void)state;
+    ttn_config_table *t = create_table();
+    static const char *const environment[] = {"TITIN__TRAIN__BETAS__10=0.5",
+                                              "TITIN__TRAIN__BETAS__2=0.25",
+                                              "TITIN__TRAIN__BETAS=[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]",
+                                              "TITIN__DATA__TRAIN__1=b",
+                                              "TITIN__DATA__TRAIN__0=a",
+                                              NULL};
+    ttn_config *c = load(t, &(ttn_config_request){.environment = environment});
+    const ttn_value *v = value_of(c, "train.betas");
+    assert_int_equal(v->n, 11);
+    assert_true(v->item[2].real == 0.25 && v->item[10].real == 0.5);
+    assert_string_equal(value_of(c, "data.train")->item[1].text, "b");
+    ttn_config_destroy(c);
+    ttn_config_table_destroy(t);
+}
+
+static void a_key_of_two_variables_is_refused(void **state)
+{
+    (void)state;
+    ttn_config_table *t = create_table();
+    static const char *const environment[] = {"TITIN__TRAIN__LR=0.1", "TITIN__train__lr=0.2", NULL};
+    ttn_config *c = NULL;
+    ttn_error err = {0};
+    assert_fails(ttn_config_load(t, &(ttn_config_request){.environment = environment}, &c, &err), TTN_EINVAL, &err,
+                 "train.lr is given twice, by another variable too");
+    ttn_config_destroy(c);
+    ttn_config_table_destroy(t);
+}
+
+/* Each a step and a few bytes: when every element was a copy of the list, these were 6 GB. */
+static void a_list_of_many_elements_by_number_is_read_in_little_memory(void **state)
+{
+    (void)state;
+    enum { N = 60000, LINE = 16 };
+    ttn_config_table *t = create_table();
+    char *text = malloc(N * LINE + 64);
+    assert_non_null(text);
+    int n = sprintf(text, "data:\n train:\n");
+    for (int i = 0; i < N; i++)
+        n += sprintf(text + n, "  %d: a\n", i);
+    ttn_config *c =
+        load(t, &(ttn_config_request){.file = &(ttn_config_file){.path = "a.yaml", .text = text, .n = (size_t)n},
+                                      .n_file = 1});
+    const ttn_value *v = value_of(c, "data.train");
+    assert_int_equal(v->n, N);
+    assert_string_equal(v->origin.text, "a.yaml:60002");
+    ttn_config_destroy(c);
+    ttn_config_table_destroy(t);
+    free(text);
 }
 
 /* ---- files ---- */
@@ -623,6 +677,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_strongest_wish_for_a_preset_counts),
         cmocka_unit_test(what_is_wrong_in_a_preset_is_told_with_its_line),
         cmocka_unit_test(an_element_of_a_list_is_changed_and_keeps_both_origins),
+        cmocka_unit_test(the_environment_has_no_order),
+        cmocka_unit_test(a_key_of_two_variables_is_refused),
+        cmocka_unit_test(a_list_of_many_elements_by_number_is_read_in_little_memory),
         cmocka_unit_test(a_file_is_read_or_its_failure_named),
         cmocka_unit_test(of_one_source_twenty_are_told_and_the_others_counted),
         cmocka_unit_test(the_report_shows_the_line_and_a_caret),
