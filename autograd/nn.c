@@ -6,6 +6,7 @@
 #include "autograd/attention.h"
 #include "autograd/graph_impl.h"
 #include "autograd/nn.h"
+#include "core/values.h"
 
 static const ttn_init one = {TTN_INIT_CONSTANT, 1};
 static const ttn_init zero = {TTN_INIT_CONSTANT, 0};
@@ -85,62 +86,6 @@ int ttn_nn_norm(ttn_graph *g, const char *name, int x, const ttn_layer_spec *s)
 
 /* ---- attention ---- */
 
-/* The defaults of a table of options, for whoever has no configuration. */
-typedef struct {
-    const ttn_option *row;
-    int n;
-} defaults;
-
-static ttn_status find_default(const void *self, const char *name, ttn_option_type type, const char **ret,
-                               ttn_error *err)
-{
-    const defaults *d = self;
-    const ttn_option *row = ttn_option_find(d->row, d->n, name);
-    if (!row || row->type != type) return TTN_FAIL(err, TTN_EINTERNAL, "option %s: no row of that name and type", name);
-    if (!row->fallback) return TTN_FAIL(err, TTN_EINVAL, "option %s has no default: give a value", name);
-    *ret = row->fallback;
-    return TTN_OK;
-}
-
-static ttn_status default_bool(const void *self, const char *name, int layer, int *ret, ttn_error *err)
-{
-    (void)layer;
-    const char *text = "";
-    ttn_status status = find_default(self, name, TTN_OPTION_BOOL, &text, err);
-    if (status == TTN_OK) *ret = strcmp(text, "yes") == 0;
-    return status;
-}
-
-static ttn_status default_integer(const void *self, const char *name, int layer, int64_t *ret, ttn_error *err)
-{
-    (void)layer;
-    const char *text = "";
-    ttn_status status = find_default(self, name, TTN_OPTION_INTEGER, &text, err);
-    if (status == TTN_OK) *ret = strtoll(text, NULL, 10);
-    return status;
-}
-
-static ttn_status default_real(const void *self, const char *name, int layer, double *ret, ttn_error *err)
-{
-    (void)layer;
-    const char *text = "";
-    ttn_status status = find_default(self, name, TTN_OPTION_REAL, &text, err);
-    if (status != TTN_OK) return status;
-    char *end;
-    *ret = strtod(text, &end);
-    if (*end) /* a locale whose decimal point is another */
-        return TTN_FAIL(err, TTN_EINVAL, "option %s: its default, %s, cannot be read in this locale", name, text);
-    return TTN_OK;
-}
-
-static ttn_status default_text(const void *self, const char *name, int layer, const char **ret, ttn_error *err)
-{
-    (void)layer;
-    const defaults *d = self;
-    const ttn_option *row = ttn_option_find(d->row, d->n, name);
-    return find_default(self, name, row ? row->type : TTN_OPTION_TEXT, ret, err);
-}
-
 /* "exact, none" */
 static void list_kinds(char *text, size_t room)
 {
@@ -170,19 +115,15 @@ static int build(ttn_graph *g, const ttn_op *op, const ttn_attn_in *in, const vo
     const ttn_attention *a = op->attention;
     if (attr || op->attr_bytes == 0) return a->build(g, in, attr);
     void *made = calloc(1, op->attr_bytes);
-    if (!made) {
+    ttn_values *defaults = NULL;
+    int out = TTN_FAILED;
+    if (made && ttn_values_create(a->options, a->n_options, &defaults, NULL) == TTN_OK) {
+        const ttn_option_reader reader = ttn_values_reader(defaults);
+        if (a->attr(&reader, 0, made, &g->error) == TTN_OK) out = a->build(g, in, made);
+    } else {
         TTN_FAIL(&g->error, TTN_ENOMEM, "%sattention: out of memory for its attributes", g->scope);
-        return TTN_FAILED;
     }
-    const defaults rows = {.row = a->options, .n = a->n_options};
-    const ttn_option_reader reader = {
-        .self = &rows,
-        .get_bool = default_bool,
-        .get_integer = default_integer,
-        .get_real = default_real,
-        .get_text = default_text,
-    };
-    int out = a->attr(&reader, 0, made, &g->error) == TTN_OK ? a->build(g, in, made) : TTN_FAILED;
+    ttn_values_destroy(defaults);
     free(made);
     return out;
 }

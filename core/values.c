@@ -7,9 +7,9 @@
 struct ttn_values {
     const ttn_option *row; /* (n) */
     int n;
-    ttn_value *value;  /* (n) */
-    ttn_arena *memory; /* of the values; what a later one replaces stays until the end */
-    int *read;         /* (n), the auditor's; NULL: nobody counts */
+    ttn_option_value *value; /* (n) */
+    ttn_arena *memory;       /* of the values; what a later one replaces stays until the end */
+    int *read;               /* (n), the auditor's; NULL: nobody counts */
 };
 
 static ttn_status no_memory(ttn_error *err)
@@ -38,7 +38,7 @@ ttn_status ttn_values_set(ttn_values *v, int i, const ttn_scalar *item, int n, t
     }
     origin.text = ttn_arena_copy(v->memory, origin.text, strlen(origin.text) + 1);
     if (!origin.text) return no_memory(err);
-    v->value[i] = (ttn_value){.given = 1, .n = n, .item = copy, .origin = origin};
+    v->value[i] = (ttn_option_value){.given = 1, .n = n, .item = copy, .origin = origin};
     return TTN_OK;
 }
 
@@ -111,7 +111,7 @@ const ttn_option *ttn_values_row(const ttn_values *v, int i)
     return &v->row[i];
 }
 
-const ttn_value *ttn_values_at(const ttn_values *v, int i)
+const ttn_option_value *ttn_values_at(const ttn_values *v, int i)
 {
     return &v->value[i];
 }
@@ -148,7 +148,7 @@ static ttn_status get(const ttn_values *v, const char *name, int layer, wanted t
         return TTN_FAIL(err, TTN_EINTERNAL, "option %s: it is read as something else than its row says, %s", name,
                         ttn_option_kind(&v->row[i], kind));
     }
-    const ttn_value *value = &v->value[i];
+    const ttn_option_value *value = &v->value[i];
     const int at = v->row[i].is_list && value->n != 1 ? layer : 0;
     if (at < 0 || at >= value->n)
         return TTN_FAIL(err, TTN_EINVAL,

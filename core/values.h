@@ -29,7 +29,7 @@ typedef struct {
     int n;                  /* elements of a list; else 1 */
     const ttn_scalar *item; /* (n) */
     ttn_origin origin;
-} ttn_value;
+} ttn_option_value;
 
 typedef struct ttn_values ttn_values;
 
@@ -40,7 +40,7 @@ void ttn_values_destroy(ttn_values *v); /* NULL is fine */
 /* Row i of n, in the order of the table, and its value: borrowed until the object is destroyed or the value set. */
 int ttn_values_count(const ttn_values *v);
 const ttn_option *ttn_values_row(const ttn_values *v, int i);
-const ttn_value *ttn_values_at(const ttn_values *v, int i);
+const ttn_option_value *ttn_values_at(const ttn_values *v, int i);
 
 /* Give row i n values (1 where it is no list) that ttn_option_read made; everything is copied. TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_values_set(ttn_values *v, int i, const ttn_scalar *item, int n, ttn_origin origin,

@@ -215,7 +215,7 @@ static int row_of(const ttn_config *c, const char *name)
 
 static int has_value(const ttn_config *c, int row, const char *wanted)
 {
-    const ttn_value *v = ttn_values_at(c->values, row);
+    const ttn_option_value *v = ttn_values_at(c->values, row);
     char room[TTN_OPTION_VALUE];
     for (int i = 0; i < v->n; i++)
         if (strcmp(ttn_option_write(&c->table->row[row], v->item[i], room), wanted) == 0) return 1;
@@ -260,7 +260,7 @@ static ttn_status check_order(ttn_config *c, const ttn_config_order *r, ttn_erro
     if (!c->where[at].source) return TTN_OK;
     const int other = at == small ? large : small;
     char room[TTN_OPTION_VALUE], other_room[TTN_OPTION_VALUE];
-    const ttn_value *value = ttn_values_at(c->values, at), *other_value = ttn_values_at(c->values, other);
+    const ttn_option_value *value = ttn_values_at(c->values, at), *other_value = ttn_values_at(c->values, other);
     return ttn_config_blame(c, c->where[at], err, "%s: %s is %s than %s: %s (%s): %s", c->table->row[at].name,
                             ttn_option_write(&c->table->row[at], value->item[0], room), at == small ? "more" : "less",
                             c->table->row[other].name,

@@ -100,8 +100,8 @@ const char *ttn_config_preset_name(const ttn_config *c); /* the preset in use; N
 
 /* A key of the section notes, n of them, in the order in which they came. */
 typedef struct {
-    const char *name; /* "notes.author" */
-    ttn_value value;  /* texts */
+    const char *name;       /* "notes.author" */
+    ttn_option_value value; /* texts */
     int is_list;
 } ttn_config_note;
 const ttn_config_note *ttn_config_notes(const ttn_config *c, int *n);

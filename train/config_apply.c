@@ -231,7 +231,7 @@ static ttn_status add_element(ttn_config *c, ttn_config_elements *e, ttn_error *
 
 static ttn_status begin_elements(ttn_config *c, int row, ttn_config_place place, ttn_error *err)
 {
-    const ttn_value *old = ttn_values_at(c->values, row);
+    const ttn_option_value *old = ttn_values_at(c->values, row);
     const int n = old->given ? old->n : 0;
     ttn_scalar *item = ttn_arena_array(c->memory, n > 0 ? n : 1, sizeof *item);
     if (!item) return ttn_config_no_memory(err);
@@ -271,7 +271,7 @@ static ttn_status set_element(ttn_config *c, int row, int index, const char *nam
 }
 
 /* "a.yaml:2, command line": where the list came from, and who changed it last. */
-static ttn_status origin_of_change(ttn_config *c, const ttn_value *old, ttn_config_place place, ttn_origin *ret,
+static ttn_status origin_of_change(ttn_config *c, const ttn_option_value *old, ttn_config_place place, ttn_origin *ret,
                                    ttn_error *err)
 {
     ttn_status status = origin_of(c, place, ret, err);
@@ -373,7 +373,7 @@ static ttn_status set_note(ttn_config *c, const char *name, const ttn_config_nod
     ttn_status status = origin_of(c, n->place, &origin, err);
     if (status == TTN_OK) status = add_note(c, name, &index, err);
     if (status != TTN_OK) return status;
-    c->note[index].value = (ttn_value){.given = 1, .n = count, .item = item, .origin = origin};
+    c->note[index].value = (ttn_option_value){.given = 1, .n = count, .item = item, .origin = origin};
     c->note[index].is_list = is_list;
     return TTN_OK;
 }

@@ -26,7 +26,7 @@ static void build_default(ttn_builder *b, const ttn_option *o)
         ttn_build(b, "%s", *o->fallback ? o->fallback : "(empty)");
 }
 
-static void explain_row(ttn_builder *b, const ttn_option *o, const ttn_value *v)
+static void explain_row(ttn_builder *b, const ttn_option *o, const ttn_option_value *v)
 {
     char kind[TTN_OPTION_KIND], expected[TTN_OPTION_EXPECTED];
     ttn_build(b, "%s: %s%s%s%s\n", o->name, ttn_option_kind(o, kind), o->unit ? " (" : "", o->unit ? o->unit : "",
@@ -99,7 +99,7 @@ static int is_same_scalar(const ttn_option *o, ttn_scalar a, ttn_scalar b)
 }
 
 /* NULL: nobody has given one. */
-static int is_same(const ttn_option *o, const ttn_value *a, const ttn_value *b)
+static int is_same(const ttn_option *o, const ttn_option_value *a, const ttn_option_value *b)
 {
     if (!a || !b || !a->given || !b->given) return (a && a->given) == (b && b->given);
     if (a->n != b->n) return 0;
@@ -108,7 +108,7 @@ static int is_same(const ttn_option *o, const ttn_value *a, const ttn_value *b)
     return 1;
 }
 
-static void build_side(ttn_builder *b, const ttn_option *o, const ttn_value *v, int is_list)
+static void build_side(ttn_builder *b, const ttn_option *o, const ttn_option_value *v, int is_list)
 {
     if (!v || !v->given) {
         ttn_build(b, "none");
@@ -118,8 +118,8 @@ static void build_side(ttn_builder *b, const ttn_option *o, const ttn_value *v, 
     ttn_build(b, " (%s)", v->origin.text);
 }
 
-static void build_difference(ttn_builder *b, const char *name, const ttn_option *o, const ttn_value *x, int x_is_list,
-                             const ttn_value *y, int y_is_list)
+static void build_difference(ttn_builder *b, const char *name, const ttn_option *o, const ttn_option_value *x,
+                             int x_is_list, const ttn_option_value *y, int y_is_list)
 {
     if (is_same(o, x, y) && x_is_list == y_is_list) return;
     ttn_build(b, "%s: ", name);

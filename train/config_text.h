@@ -6,6 +6,6 @@
 #include "core/values.h"
 
 /* As YAML on one line: "0.0003", "[a.fa, \"b c.fa\"]". o NULL: texts. */
-void ttn_config_build_value(ttn_builder *b, const ttn_option *o, const ttn_value *v, int is_list);
+void ttn_config_build_value(ttn_builder *b, const ttn_option *o, const ttn_option_value *v, int is_list);
 
 #endif

@@ -129,7 +129,7 @@ static void build_scalar(ttn_builder *b, const ttn_option *o, ttn_scalar value)
         ttn_build(b, "%s", text);
 }
 
-void ttn_config_build_value(ttn_builder *b, const ttn_option *o, const ttn_value *v, int is_list)
+void ttn_config_build_value(ttn_builder *b, const ttn_option *o, const ttn_option_value *v, int is_list)
 {
     if (is_list) ttn_build(b, "[");
     for (int i = 0; i < v->n; i++) {
@@ -150,7 +150,7 @@ static void build_origin(ttn_builder *b, const char *origin)
     ttn_build(b, "# %s\n", origin);
 }
 
-static void build_row(ttn_builder *b, const ttn_option *o, const ttn_value *v)
+static void build_row(ttn_builder *b, const ttn_option *o, const ttn_option_value *v)
 {
     const char *key = strchr(o->name, '.') + 1;
     if (!v->given) {

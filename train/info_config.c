@@ -19,7 +19,7 @@ static void add_values(const ttn_values *values, ttn_facts *f)
     ttn_facts_open_list(f, "sets");
     for (int i = 0; i < ttn_values_count(values); i++) {
         const ttn_option *row = ttn_values_row(values, i);
-        const ttn_value *v = ttn_values_at(values, i);
+        const ttn_option_value *v = ttn_values_at(values, i);
         char room[TTN_OPTION_VALUE];
         if (v->origin.kind == TTN_FROM_DEFAULT) continue;
         const char *first = v->n > 0 ? ttn_option_write(row, v->item[0], room) : "";

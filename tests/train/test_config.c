@@ -33,7 +33,7 @@ static ttn_config *load(const ttn_config_table *t, const ttn_config_request *r)
     return c;
 }
 
-static const ttn_value *value_of(const ttn_config *c, const char *name)
+static const ttn_option_value *value_of(const ttn_config *c, const char *name)
 {
     const ttn_values *v = ttn_config_values(c);
     for (int i = 0; i < ttn_values_count(v); i++)
@@ -79,7 +79,7 @@ static void later_sources_win_and_origins_say_which(void **state)
         {"train.offset", 5, TTN_FROM_COMMAND_LINE, "command line"},
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        const ttn_value *v = value_of(c, expected[i].name);
+        const ttn_option_value *v = value_of(c, expected[i].name);
         const int is_real = strstr("train.lr train.offset train.save_every", expected[i].name) != NULL;
         const double got = is_real ? v->item[0].real : (double)v->item[0].integer;
         assert_true(got == expected[i].value);
@@ -154,7 +154,7 @@ static void an_element_of_a_list_is_changed_and_keeps_both_origins(void **state)
     static const char *const arguments[] = {"train.betas.1=0.3", "train.betas.2=0.4"};
     const ttn_config_request r = {.file = &file, .n_file = 1, .argument = arguments, .n_argument = 2};
     ttn_config *c = load(t, &r);
-    const ttn_value *v = value_of(c, "train.betas");
+    const ttn_option_value *v = value_of(c, "train.betas");
     assert_int_equal(v->n, 3);
     assert_true(v->item[0].real == 0.1 && v->item[1].real == 0.3 && v->item[2].real == 0.4);
     assert_string_equal(v->origin.text, "a.yaml:2, command line");
@@ -173,7 +173,7 @@ static void the_environment_has_no_order(void **state)
                                               "TITIN__DATA__TRAIN__0=a",
                                               NULL};
     ttn_config *c = load(t, &(ttn_config_request){.environment = environment});
-    const ttn_value *v = value_of(c, "train.betas");
+    const ttn_option_value *v = value_of(c, "train.betas");
     assert_int_equal(v->n, 11);
     assert_true(v->item[2].real == 0.25 && v->item[10].real == 0.5);
     assert_string_equal(value_of(c, "data.train")->item[1].text, "b");
@@ -208,7 +208,7 @@ static void a_list_of_many_elements_by_number_is_read_in_little_memory(void **st
     ttn_config *c =
         load(t, &(ttn_config_request){.file = &(ttn_config_file){.path = "a.yaml", .text = text, .n = (size_t)n},
                                       .n_file = 1});
-    const ttn_value *v = value_of(c, "data.train");
+    const ttn_option_value *v = value_of(c, "data.train");
     assert_int_equal(v->n, N);
     assert_string_equal(v->origin.text, "a.yaml:60002");
     ttn_config_destroy(c);
