@@ -170,10 +170,11 @@ endif
 # Presets are part of the program, so that they are found from anywhere: each becomes a text in C.
 $(BUILD)/presets.inc: $(PRESETS) $(CONTENTS) Makefile
 	@mkdir -p $(@D)
-	@awk 'FNR == 1 { if (NR > 1) print "},"; name = FILENAME; sub(/.*\//, "", name); sub(/\.yaml$$/, "", name); \
-	                 printf "{\"%s\",", name } \
-	      { gsub(/[\\"]/, "\\\\&"); gsub(/\t/, "\\t"); gsub(/\?/, "\\?"); printf "\n \"%s\\n\"", $$0 } \
-	      END { if (NR > 0) print "}," }' $(PRESETS) < /dev/null > $@
+	@for preset in $(PRESETS); do \
+	     printf '{"%s", ""\n' "$$(basename "$$preset" .yaml)"; \
+	     LC_ALL=C sed 's/[\\"?]/\\&/g; s/\t/\\t/g; s/\r/\\r/g; s/.*/"&\\n"/' "$$preset"; \
+	     printf '},\n'; \
+	 done > $@
 $(OBJ)/train/config_presets.o: TTN_CFLAGS += -I$(BUILD)
 $(OBJ)/train/config_presets.o: $(BUILD)/presets.inc
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The build rebuilds what has to be and nothing else. In a copy of the tree, without optimisation.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 15
+plan 17
 
 copy="$work/a folder/titin"
 mkdir -p "$copy"
@@ -57,6 +57,19 @@ check 'a new source is in the library' grep -q ttn_guest <(nm "$out/libtitin.a")
 rm core/guest.c core/guest.h
 check 'the build goes on when a source and its header are gone' build
 empty 'and neither library holds it any more' "$(nm "$out/libtitin.a" "$out/libtitin.so" | grep ttn_guest)"
+
+# Presets become texts of C, whatever is in them, and read as they stand in their files.
+mkdir -p configs
+printf '# a "word", C:\\new, a\ttab, ??/ and ??=, caf\303\251 %%s\nexact: {scale: 0.5}\nnotes: {a: "x\\ty"}\n' > configs/odd.yaml
+printf 'exact:\r\n  scale: 2' > configs/windows.yaml
+: > configs/empty.yaml
+check 'presets with quotes, backslashes, tabs, carriage returns, or nothing in them are built' build
+expected=$(for preset in odd windows empty; do
+    "$out/titin" config show "configs/$preset.yaml" | sed "/hash/d; s/# configs.$preset.yaml/# preset $preset/"
+done)
+same 'and read as their files do' "$(for preset in odd windows empty; do "$out/titin" config show --preset $preset | sed /hash/d; done)" \
+    "$expected"
+rm -r configs
 
 folders=$(for cc in gcc clang; do for real in f32 f64; do for arch in native x86-64-v3; do for san in '' 1; do for cuda in '' 1; do
     make -s print-BUILD CC=$cc REAL=$real ARCH=$arch SAN=$san CUDA=$cuda
