@@ -78,6 +78,11 @@ ttn_status ttn_config_explain(const ttn_config_table *t, const ttn_config *c, co
                   "notes: your own keys, each a text or a list of texts\n  kept with the run, and read by nobody\n");
         return ttn_builder_finish(&b, "what a key means", ret, err);
     }
+    if (strcmp(key, "preset") == 0) {
+        ttn_build(&b, "preset: the name of a preset to start from, at the top of a file\n"
+                      "  weaker than everything else that is given\n");
+        return ttn_builder_finish(&b, "what a key means", ret, err);
+    }
     ttn_arena *memory = NULL;
     ttn_status status = ttn_arena_create(0, &memory, err);
     if (status != TTN_OK) return status;
@@ -192,10 +197,10 @@ static int set_range(json_t *schema, const ttn_option *o)
 static json_t *number_schema(const ttn_option *o)
 {
     static const char *const patterns[] = {
-        [TTN_OPTION_INTEGER] = "^[+-]?[0-9_.]+(e[+-]?[0-9]+)? *[kMGT]?$",
+        [TTN_OPTION_INTEGER] = "^[+-]?[0-9_.]+([eE][+-]?[0-9]+)? *[kMGT]?$",
         [TTN_OPTION_REAL] = "^[+-]?[0-9_.]+([eE][+-]?[0-9]+)? *[kMGT]?$",
-        [TTN_OPTION_SIZE] = "^[0-9_.]+(e[+-]?[0-9]+)? *([kMGT]?B?|[KMGT]iB?)$",
-        [TTN_OPTION_DURATION] = "^([0-9_.]+(e[+-]?[0-9]+)? *(ms|s|m|min|h|d)? *)+$",
+        [TTN_OPTION_SIZE] = "^[+]?[0-9_.]+([eE][+-]?[0-9]+)? *([kMGT]?B?|[KMGT]iB?)$",
+        [TTN_OPTION_DURATION] = "^([+]?[0-9_.]+([eE][+-]?[0-9]+)? *(ms|s|m|min|h|d)? *)+$",
     };
     const int is_whole = o->type == TTN_OPTION_INTEGER || o->type == TTN_OPTION_SIZE;
     json_t *number = json_pack("{s:s}", "type", is_whole ? "integer" : "number");
@@ -210,7 +215,8 @@ static json_t *value_schema(const ttn_option *o)
 {
     switch (o->type) {
     case TTN_OPTION_BOOL:
-        return json_pack("{s:[b, b, s, s, s, s]}", "enum", 1, 0, "yes", "no", "on", "off");
+        return json_pack("{s:[{s:s}, {s:s, s:s}]}", "anyOf", "type", "boolean", "type", "string", "pattern",
+                         "^([Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF|[Tt]rue|TRUE|[Ff]alse|FALSE)$");
     case TTN_OPTION_CHOICE:
         return json_pack("{s:o}", "enum", texts(o->choices));
     case TTN_OPTION_INTEGER:
@@ -223,13 +229,20 @@ static json_t *value_schema(const ttn_option *o)
     case TTN_OPTION_PATTERN:
         break;
     }
-    return json_pack("{s:s}", "type", "string");
+    return json_pack("{s:[s, s, s]}", "type", "string", "number", "boolean"); /* words of an editor; a text to us */
+}
+
+/* Several, one alone, or some by number. */
+static json_t *list_schema(json_t *item)
+{
+    return json_pack("{s:[{s:s, s:O}, O, {s:s, s:{s:o}, s:b}]}", "anyOf", "type", "array", "items", item, item, "type",
+                     "object", "patternProperties", "^(0|[1-9][0-9]*)$", item, "additionalProperties", 0);
 }
 
 static json_t *row_schema(const ttn_option *o)
 {
     json_t *schema = value_schema(o);
-    if (o->is_list) schema = json_pack("{s:s, s:o}", "type", "array", "items", schema);
+    if (o->is_list) schema = list_schema(schema);
     int failed = !schema || json_object_set_new(schema, "description", json_string(o->help)) != 0;
     if (!failed && o->fallback) {
         ttn_builder b = {0};
@@ -255,6 +268,24 @@ static json_t *section_schema(const ttn_config_table *t, const char *section)
     return json_pack("{s:[s, s], s:o, s:b}", "type", "object", "null", "properties", keys, "additionalProperties", 0);
 }
 
+/* "train.lr: 3e-4" and "data.train.0: a.fa" at the top, which editors let pass and do not offer. */
+static json_t *dotted_schema(const ttn_config_table *t)
+{
+    json_t *dotted = json_object();
+    int failed = !dotted || json_object_set_new(dotted, "^notes[.]", json_object()) != 0;
+    for (int i = 0; i < t->n_row && !failed; i++) {
+        const char *name = t->row[i].name, *dot = strchr(name, '.');
+        json_t *pattern = json_sprintf("^%.*s[.]%s%s$", (int)(dot - name), name, dot + 1,
+                                       t->row[i].is_list ? "([.](0|[1-9][0-9]*))?" : "");
+        json_t *key = json_sprintf("#/properties/%.*s/properties/%s", (int)(dot - name), name, dot + 1);
+        failed = !pattern || json_object_set_new(dotted, json_string_value(pattern), json_pack("{s:o}", "$ref", key));
+        json_decref(pattern);
+    }
+    if (!failed) return dotted;
+    json_decref(dotted);
+    return NULL;
+}
+
 static json_t *file_schema(const ttn_config_table *t)
 {
     json_t *sections = json_pack("{s:{s:s, s:s}}", "preset", "type", "string", "description", "a preset to start from");
@@ -269,9 +300,10 @@ static json_t *file_schema(const ttn_config_table *t)
         json_decref(sections);
         return NULL;
     }
-    return json_pack("{s:s, s:s, s:[s, s], s:o, s:b}", "$schema", "https://json-schema.org/draft/2020-12/schema",
+    json_t *dotted = dotted_schema(t);
+    return json_pack("{s:s, s:s, s:[s, s], s:o, s:o, s:b}", "$schema", "https://json-schema.org/draft/2020-12/schema",
                      "title", "titin configuration", "type", "object", "null", "properties", sections,
-                     "additionalProperties", 0);
+                     "patternProperties", dotted, "additionalProperties", 0);
 }
 
 static int append(const char *text, size_t n, void *builder)
