@@ -73,6 +73,8 @@ static ttn_status read_file(ttn_config *c, const char *path, int group, char *te
 {
     *ret_ok = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT && ttn_option_find(c->table->row, c->table->n_row, path))
+        return blame_whole(c, group, path, err, "there is no such file; a key is set by KEY=VALUE, without blanks");
     if (fd < 0) return blame_whole(c, group, path, err, why_not(errno));
     const int error = read_all(fd, text, ret_n);
     close(fd); /* nothing was written: nothing can be lost */

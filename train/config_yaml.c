@@ -180,6 +180,9 @@ static ttn_status blame_syntax(reader *r, ttn_error *err)
         if (what == '\t') return ttn_config_blame(r->c, place, err, "a tab in the indentation: YAML wants spaces");
         return ttn_config_blame(r->c, place, err, "a value cannot begin with '%c': quote it", what);
     }
+    const char stray = place.at < r->end ? r->s->text[place.at] : 0;
+    if (stray && strchr("]},", stray) && strcmp(problem, "did not find expected key") == 0)
+        return ttn_config_blame(r->c, place, err, "nothing is open here that a '%c' could belong to", stray);
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         if (strcmp(problem, said[i].problem) != 0) continue;
         if (said[i].context && (!p->context || strcmp(p->context, said[i].context) != 0)) continue;

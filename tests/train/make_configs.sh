@@ -234,6 +234,8 @@ bad colon "a ':' where no key can stand: quote a value that has ': ' in it, and 
 bad colon "a ':' where no key can stand: quote a value that has ': ' in it, and look at the indentation" 'data:\n  name: x\n   b«: 3\n'
 bad no-colon "there is no ': ' behind this: a line is KEY: VALUE" 'train:\n  steps: 5k\n  «lr 0.1\n'
 bad no-colon "there is no ': ' behind this: a line is KEY: VALUE" 'data: {name: x}\n«train.lr=3\n'
+bad stray-bracket "nothing is open here that a '}' could belong to" 'train: {lr: 3e-4}«}\n'
+bad stray-bracket "nothing is open here that a ']' could belong to" 'train:\n  betas: [0.9]«]\n'
 bad indent 'this line is not indented like the keys before it' 'train:\n  lr: 0.1\n «steps: 5\n'
 bad indent 'this line is not indented like the keys before it' 'train:\n  betas: [0.9]\n  «- 5\n'
 bad in-list "this line stands in a list, and does not begin with '- '" 'data:\n  train:\n    - a\n    «b: c\n'

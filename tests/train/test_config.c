@@ -239,7 +239,7 @@ static void refused_file(const ttn_config_table *t, const char *path, ttn_status
     ttn_config *c = NULL;
     ttn_error err = {0};
     assert_fails(ttn_config_load(t, &(ttn_config_request){.file = &file, .n_file = 1}, &c, &err), status, &err, words);
-    assert_contains(err.text, strrchr(path, '/'));
+    assert_contains(err.text, strrchr(path, '/') ? strrchr(path, '/') : path);
     assert_int_equal(c != NULL, status == TTN_EINVAL);
     ttn_config_destroy(c);
 }
@@ -251,6 +251,7 @@ static void a_file_is_read_or_its_failure_named(void **state)
     const char *path = path_in("a.yaml");
     refused_file(t, path, TTN_EINVAL, "there is no such file");
     refused_file(t, ttn_test_folder(), TTN_EINVAL, "this is a folder");
+    refused_file(t, "train.lr", TTN_EINVAL, "there is no such file; a key is set by KEY=VALUE");
 
     static char large[(1 << 20) + 1];
     memset(large, '#', sizeof large);
@@ -466,6 +467,9 @@ static void a_key_is_explained_with_its_value(void **state)
     free(text);
     assert_ok(ttn_config_explain(t, NULL, "notes.x", &text, &err), &err);
     free(text);
+    assert_ok(ttn_config_explain(t, NULL, "preset", &text, &err), &err);
+    assert_contains(text, "preset: the name of a preset");
+    free(text);
     assert_fails(ttn_config_explain(t, NULL, "train.stesp", &text, &err), TTN_EINVAL, &err,
                  "did you mean train.steps?");
     ttn_config_destroy(c);
@@ -521,7 +525,12 @@ static void the_schema_has_every_row(void **state)
         json_t *keys = json_object_get(json_object_get(sections, section), "properties");
         json_t *key = json_object_get(keys, strchr(row[i].name, '.') + 1);
         assert_string_equal(json_string_value(json_object_get(key, "description")), row[i].help);
-        assert_int_equal(json_object_get(key, "items") != NULL, row[i].is_list);
+        json_t *array = json_array_get(json_object_get(key, "anyOf"), 0);
+        assert_int_equal(json_object_get(array, "items") != NULL, row[i].is_list);
+        char pattern[128];
+        snprintf(pattern, sizeof pattern, "^%s[.]%s%s$", section, strchr(row[i].name, '.') + 1,
+                 row[i].is_list ? "([.](0|[1-9][0-9]*))?" : "");
+        assert_non_null(json_object_get(json_object_get(schema, "patternProperties"), pattern));
     }
     json_t *steps = json_object_get(json_object_get(json_object_get(sections, "train"), "properties"), "steps");
     json_t *number = json_array_get(json_object_get(steps, "anyOf"), 0);
