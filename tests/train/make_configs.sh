@@ -180,6 +180,8 @@ bad element 'data.train.1: the list has 0 elements so far: the next one is data.
 bad element 'train.betas.last: elements of a list have numbers: 0, 1, 2, ...' 'train:\n  betas: {«last: 0.5}\n'
 bad element "train.betas.0: 'x' is not a number" 'train:\n  betas:\n    0: «x\n'
 bad element "data.train.00: elements of a list have numbers: 0, 1, 2, ..." 'data:\n  train:\n    0: a.fa\n    «00: b.fa\n'
+bad element "attention.kind.1: 'fvor' is not one of exact, favor, nystrom, none" \
+    'attention:\n  kind: {1: «fvor}\nobjective: {kind: clm}\n'
 bad element-and-list "train.betas.0: line 1 gives the whole list: change it there" \
     'train: {betas: [0.9, 0.95]}\n«train.betas.0: 0.5\n'
 bad element-and-list "train.betas: elements of this list are given too (line 1): write it once" \
