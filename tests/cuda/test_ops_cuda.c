@@ -3,8 +3,8 @@
  * acc, subsets, shared buffers). The host reads nothing there: the emulation's memory is closed to it.
  *
  * An emulated thread costs a thousand times what it costs on a GPU. So every case is compared with the CPU (in f64 the short
- * ones), and each property is tried on the smallest case that it applies to; TTN_LONG=1 tries them on all short cases, in every
- * order of warps. */
+ * ones), and each property is tried on the smallest case that it applies to; TTN_LONG=1 tries them on all short cases, and
+ * compares in every order of warps. */
 #include <stdio.h>
 #include <string.h>
 #include "core/blas.h"
@@ -34,9 +34,13 @@ static ttn_status begin(ttn_error *err)
 static ttn_status in_order(emulation_order order, uint64_t seed, const op_check *c, double *ret_worst, ttn_error *err,
                            ttn_status (*check)(const op_check *c, double *ret_worst, ttn_error *err))
 {
+    emulation_order before;
+    uint64_t seed_before;
+    emulation_get_order(&before, &seed_before);
     emulation_set_order(order, seed);
     const ttn_status status = check(c, ret_worst, err);
     emulation_reset();
+    emulation_set_order(before, seed_before);
     return status;
 }
 
@@ -86,7 +90,7 @@ static ttn_status check_against_the_cpu(const op_check *c, double *ret_worst, tt
 
 static ttn_status check_property(const op_check *c, double *ret_worst, ttn_error *err)
 {
-    return in_orders(c, ret_worst, err, try_property);
+    return in_order(EMULATION_RANDOM, ttn_test_seed(), c, ret_worst, err, try_property);
 }
 
 /* ---- the list ---- */
