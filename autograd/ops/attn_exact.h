@@ -18,9 +18,9 @@ typedef struct {
 static inline ttn_attn_exact_rule ttn_attn_exact_rule_of(const ttn_call *c)
 {
     const ttn_attn_exact_options *a = (const ttn_attn_exact_options *)c->sig->attr;
-    const double D = (double)(c->sig->in[0].dim[1] / a->heads);
+    const int64_t width = c->sig->in[0].dim[1] / a->heads;
     ttn_attn_exact_rule r;
-    r.scale = a->scale > 0 ? (real)a->scale : (real)(1 / sqrt(D));
+    r.scale = a->scale > 0 ? (real)a->scale : (real)(1 / sqrt((double)width));
     r.drops = c->feed->training && a->dropout > 0;
     r.threshold = r.drops ? (uint32_t)(a->dropout * 0x1p32) : 0;
     r.kept = r.drops ? (real)(1 / (1 - a->dropout)) : 1;
