@@ -54,12 +54,21 @@ cudaStream_t ttn_cuda_queue(const ttn_stream *s);
 
 enum { TTN_WARP = 32 };
 
-/* Blocks of `threads` that cover n elements: at least one (an empty grid is an error) and at most 65,535, so a kernel goes
- * over its elements in strides of the grid:  for (int64_t i = ttn_cuda_first(); i < n; i += ttn_cuda_stride()). */
+/* The most blocks that ttn_cuda_blocks asks for: as many as a grid has in y and z. A test may want fewer. */
+#if defined(__CUDACC__)
+enum { TTN_MOST_BLOCKS = 65535 };
+#else
+#define TTN_MOST_BLOCKS emulation_most_blocks()
+#endif
+
+/* Blocks of `threads` that cover n elements: at least one (an empty grid is an error) and at most TTN_MOST_BLOCKS, so a
+ * kernel goes over its elements in strides of the grid:
+ *     for (int64_t i = ttn_cuda_first(); i < n; i += ttn_cuda_stride()) */
 static inline unsigned ttn_cuda_blocks(int64_t n, int64_t threads)
 {
+    const int64_t most = TTN_MOST_BLOCKS;
     const int64_t blocks = (n + threads - 1) / threads;
-    return blocks < 1 ? 1 : (blocks > 65535 ? 65535 : (unsigned)blocks);
+    return (unsigned)(blocks < 1 ? 1 : (blocks > most ? most : blocks));
 }
 
 #if defined(__CUDACC__)

@@ -99,6 +99,9 @@ enum emulation_warp_kind {
 /* Waits for the lanes of mask, and gives what lane `from` brought, or what they make together. */
 uint64_t emulation_warp(emulation_warp_kind kind, unsigned mask, uint64_t value, int from);
 
+/* TTN_MOST_BLOCKS: emulation_set_most_blocks (emulation.h). */
+int emulation_most_blocks();
+
 /* A read that assumes that the kernel writes there nowhere. */
 void emulation_read_only(const void *at, size_t bytes);
 

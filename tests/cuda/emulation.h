@@ -22,6 +22,10 @@ typedef enum { EMULATION_FORWARD, EMULATION_REVERSE, EMULATION_RANDOM } emulatio
 void emulation_set_order(emulation_order order, uint64_t seed);
 void emulation_get_order(emulation_order *order, uint64_t *seed);
 
+/* The most blocks that ttn_cuda_blocks (core/cuda.h) asks for; at first 65,535, as on a GPU. With few of them a short case
+ * goes through the loops in which a kernel strides over what a large grid does not cover, as a million rows do. */
+void emulation_set_most_blocks(int blocks);
+
 /* 1: every access of a kernel to memory is looked at (below); 0: a build under AddressSanitizer, which looks itself. */
 int emulation_checks(void);
 

@@ -28,6 +28,7 @@ static struct {
     bool order_known;
     uint64_t random;
     int64_t blocks_run;
+    int most_blocks; /* 0: as many as on a GPU */
     char *stacks;
     fiber scheduler;
     std::vector<thread> threads;
@@ -425,6 +426,11 @@ dim3 emulation_grid_size()
     return running_launch->grid;
 }
 
+int emulation_most_blocks()
+{
+    return self.most_blocks > 0 ? self.most_blocks : 65535;
+}
+
 void emulation_begin_kernel()
 {
     running->in_kernel = true;
@@ -483,6 +489,11 @@ void emulation_get_order(emulation_order *order, uint64_t *seed)
     know_order();
     *order = self.order;
     *seed = self.seed;
+}
+
+void emulation_set_most_blocks(int blocks)
+{
+    self.most_blocks = blocks;
 }
 
 const char *emulation_failure(void)
