@@ -203,6 +203,33 @@ static void small_puts_do_not_wait(void **state)
     device->ops->memory_destroy(m);
 }
 
+/* What one stream has not copied yet stays in its slot, although another stream, which is done, has put as well. */
+static void puts_of_two_streams_do_not_meet(void **state)
+{
+    (void)state;
+    enum { N = 1000, ROUNDS = 20 }; /* more than the ring holds */
+    ttn_error err = {0};
+    cudaStream_t queue;
+    assert_int_equal(cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking), cudaSuccess);
+    const ttn_stream late = {.device = device, .n_thread = 1, .queue = queue};
+    ttn_memory *m = memory_of(N + (size_t)MIB);
+    char *at = device->ops->memory_base(m);
+    char *host = malloc(MIB);
+    assert_non_null(host);
+    memset(host, 1, N);
+    assert_ok(device->ops->put(&late, at, host, N, &err), &err);
+    memset(host, 2, MIB);
+    for (int i = 0; i < ROUNDS; i++)
+        assert_ok(device->ops->put(&stream, at + N, host, MIB, &err), &err);
+    assert_ok(device->ops->get(&late, host, at, N, &err), &err);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(host[i], 1);
+    assert_ok(device->ops->sync(&stream, &err), &err);
+    assert_int_equal(cudaStreamDestroy(queue), cudaSuccess);
+    free(host);
+    device->ops->memory_destroy(m);
+}
+
 static void fill_and_copy_touch_what_they_are_told(void **state)
 {
     (void)state;
@@ -321,7 +348,8 @@ static void a_product_of_nothing_and_one_that_does_not_fit(void **state)
     device->ops->memory_destroy(m);
 }
 
-/* One stream's products, then another's, then the first one's again: each sees what the one before wrote. */
+/* One stream's products, then another's, then the first one's again: each sees what the one before wrote, whichever of the
+ * two is waited for. */
 static void products_of_two_streams_take_turns(void **state)
 {
     (void)state;
@@ -331,15 +359,18 @@ static void products_of_two_streams_take_turns(void **state)
     const ttn_stream other = {.device = device, .n_thread = 1, .queue = queue};
     ttn_memory *m = memory_of(16 * sizeof(real));
     real *a = device->ops->memory_base(m);
-    real host[3] = {1, 0, 2};
-    assert_ok(device->ops->put(&stream, a, host, sizeof host, &err), &err);
-    for (int turn = 0; turn < 6; turn++) /* from a[0] to a[1] and back, times 2 */
-        assert_ok(device->ops->gemm(turn % 2 ? &other : &stream, TTN_N, TTN_N, 1, 1, 1, 1, ttn_in(a + turn % 2, 1),
-                                    ttn_in(a + 2, 1), 0, ttn_out(a + 1 - turn % 2, 1), &err),
-                  &err);
-    assert_ok(device->ops->get(&other, host, a, sizeof host, &err), &err);
-    assert_true(host[0] == 64);
-    assert_ok(device->ops->sync(&stream, &err), &err);
+    for (int turns = 6; turns <= 7; turns++) {
+        real host[3] = {1, 0, 2};
+        assert_ok(device->ops->put(&stream, a, host, sizeof host, &err), &err);
+        for (int turn = 0; turn < turns; turn++) /* from a[0] to a[1] and back, times 2 */
+            assert_ok(device->ops->gemm(turn % 2 ? &other : &stream, TTN_N, TTN_N, 1, 1, 1, 1, ttn_in(a + turn % 2, 1),
+                                        ttn_in(a + 2, 1), 0, ttn_out(a + 1 - turn % 2, 1), &err),
+                      &err);
+        assert_ok(device->ops->get(turns % 2 ? &stream : &other, host, a, sizeof host, &err), &err);
+        assert_true(host[turns % 2] == (real)(1 << turns));
+        assert_ok(device->ops->sync(&stream, &err), &err);
+        assert_ok(device->ops->sync(&other, &err), &err);
+    }
     assert_int_equal(cudaStreamDestroy(queue), cudaSuccess);
     device->ops->memory_destroy(m);
 }
@@ -515,6 +546,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_memory_is_a_status),
         cmocka_unit_test(bytes_arrive_and_come_back),
         cmocka_unit_test(small_puts_do_not_wait),
+        cmocka_unit_test(puts_of_two_streams_do_not_meet),
         cmocka_unit_test(fill_and_copy_touch_what_they_are_told),
         cmocka_unit_test(adding_adds_each_element_once),
         cmocka_unit_test(a_product_is_that_of_plain_loops),
