@@ -52,6 +52,11 @@ static const ttn_case long_ffn[] = {
      .attr = &silu},
 };
 
+/* With two blocks for the bias's gradient, 32 columns each at a time. */
+static const ttn_case wide_linear[] = {
+    {.about = "70 columns of a bias", .used = {.rows = 9}, .in = {TTN_ROWS_OF(1), TTN_MATRIX(70, 1), TTN_VECTOR(70)}},
+};
+
 static ttn_device *device; /* of this child */
 
 static ttn_gradcheck_options options(void)
@@ -61,6 +66,8 @@ static ttn_gradcheck_options options(void)
 
 static ttn_status begin(ttn_error *err)
 {
+    enum { FEW_BLOCKS = 2 };
+    emulation_set_most_blocks(FEW_BLOCKS);
     ttn_status status = ttn_blas_start(1, NULL, err);
     return status == TTN_OK ? ttn_device_cuda(0, &device, err) : status;
 }
@@ -120,8 +127,10 @@ int main(int argc, char **argv)
     ttn_test_start(argc, argv);
     const ttn_op attn_exact = with_cases("attn_exact", wide_heads, sizeof wide_heads / sizeof *wide_heads);
     const ttn_op ffn = with_cases("ffn", long_ffn, sizeof long_ffn / sizeof *long_ffn);
+    const ttn_op linear = with_cases("linear", wide_linear, sizeof wide_linear / sizeof *wide_linear);
     list(&attn_exact);
     list(&ffn);
+    list(&linear);
     double worst;
     const int failed = op_checks_run(__FILE__, begin, &worst);
     printf("# against the CPU: at most %.1e of a value's scale, allowed %.1e\n", worst, BOUND);
