@@ -10,6 +10,7 @@
  * Copies from and to the host go through pinned memory. What is put is copied into a ring of slots and leaves from there,
  * so put returns while the stream still works; get waits. One thread of the host uses a device at a time.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -111,7 +112,9 @@ static void memory_destroy(ttn_memory *m)
 {
     if (!m) return;
     make_current(m->device);
-    (void)cudaFree(m->start); /* a device that has failed says so again; the memory goes with it */
+    /* cudaFree waits for what is queued, which may use this memory (cudaFreeAsync would not). A device that has failed says
+     * so again; the memory goes with it. */
+    (void)cudaFree(m->start);
     free(m);
 }
 
@@ -308,6 +311,9 @@ static ttn_status gemm(const ttn_stream *s, ttn_trans ta, ttn_trans tb, int64_t 
     const ttn_status bad = ttn_device_check_product(m, n, k, a.ld, b.ld, c.ld, err);
     if (bad != TTN_OK) return bad;
     if (m == 0 || n == 0) return TTN_OK;
+    assert(ttn_dtype_stored(a.type) == ttn_dtype_stored(c.type) &&
+           ttn_dtype_stored(b.type) == ttn_dtype_stored(c.type));
+    assert(ttn_dtype_stored(c.type) == TTN_F32 || ttn_dtype_stored(c.type) == TTN_F64);
     const cudaStream_t queue = ttn_cuda_queue(s);
     const ttn_status status = take_workspace(d, queue, err);
     if (status != TTN_OK) return status;
