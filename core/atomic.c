@@ -20,6 +20,7 @@ struct ttn_atomic {
     const char *final;     /* absolute, links followed */
     const char *temporary; /* beside it */
     const char *aside;     /* beside it: where the previous folder goes when it cannot be swapped */
+    const char *kept;      /* where what was there is now; NULL: it is not kept, or there was nothing */
     const char *leftover;  /* NULL, temporary or aside */
     char *buffer;          /* (BUFFER) of a file */
     size_t n_buffered;
@@ -29,6 +30,7 @@ struct ttn_atomic {
     int parent;      /* the folder that both lie in */
     int is_folder;
     int is_link;  /* a symbolic link itself, not what it leads to */
+    int keeps;    /* what is there, of whatever kind, gets another name */
     int replaces; /* `old` holds */
     struct stat old;
     int failed;   /* a call failed: nothing will appear */
@@ -83,7 +85,7 @@ static ttn_status follow_links(ttn_atomic *a, const char *path, const char **ret
             return fail(a, ttn_disk_fault(error), error, "be written", "", err);
         }
         *ret = path;
-        if (!a->replaces || a->is_link || !S_ISLNK(a->old.st_mode)) return TTN_OK;
+        if (!a->replaces || a->is_link || a->keeps || !S_ISLNK(a->old.st_mode)) return TTN_OK;
         a->replaces = 0;
         ssize_t n = readlink(path, target, sizeof target - 1);
         if (n < 0) return fail(a, TTN_EIO, errno, "follow the link", path, err);
@@ -98,7 +100,7 @@ static ttn_status follow_links(ttn_atomic *a, const char *path, const char **ret
 
 static ttn_status check_kind(ttn_atomic *a, ttn_error *err)
 {
-    if (!a->replaces) return TTN_OK;
+    if (!a->replaces || a->keeps) return TTN_OK;
     if (a->is_link && !S_ISLNK(a->old.st_mode))
         return TTN_FAIL(err, TTN_EINVAL, "%s: is no symbolic link, and one is to be written; choose another name",
                         a->shown);
@@ -180,7 +182,8 @@ static ttn_status make_temporary(ttn_atomic *a, ttn_error *err)
         struct stat about;
         if (a->is_folder && lstat(a->aside, &about) == 0) continue;
         mode_t mode = a->is_folder ? 0777 : 0666;
-        if (a->replaces) mode = a->is_folder ? S_IRWXU : S_IRUSR | S_IWUSR; /* keep_rights widens it at the end */
+        if (a->replaces && !a->keeps)
+            mode = a->is_folder ? S_IRWXU : S_IRUSR | S_IWUSR; /* keep_rights widens it at the end */
         if (a->is_folder) {
             a->exists = ttn_disk_mkdir(a->temporary, mode) == 0;
             if (a->exists) a->fd = ttn_disk_open(a->temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -218,13 +221,13 @@ static ttn_status start(const char *path, ttn_atomic kind, ttn_atomic **ret, ttn
     return status;
 }
 
-static ttn_status create(const char *path, int is_folder, ttn_atomic **ret, ttn_error *err)
+static ttn_status create(const char *path, ttn_atomic kind, ttn_atomic **ret, ttn_error *err)
 {
     ttn_atomic *a;
     *ret = NULL;
-    ttn_status status = start(path, (ttn_atomic){.is_folder = is_folder}, &a, err);
+    ttn_status status = start(path, kind, &a, err);
     if (status != TTN_OK) return status;
-    if (!is_folder) {
+    if (!kind.is_folder) {
         a->buffer = ttn_alloc_or_say(1, BUFFER, a->shown, err);
         if (!a->buffer) status = TTN_ENOMEM;
     }
@@ -238,12 +241,17 @@ static ttn_status create(const char *path, int is_folder, ttn_atomic **ret, ttn_
 
 ttn_status ttn_atomic_file_create(const char *path, ttn_atomic **ret, ttn_error *err)
 {
-    return create(path, 0, ret, err);
+    return create(path, (ttn_atomic){0}, ret, err);
 }
 
 ttn_status ttn_atomic_folder_create(const char *path, ttn_atomic **ret, ttn_error *err)
 {
-    return create(path, 1, ret, err);
+    return create(path, (ttn_atomic){.is_folder = 1}, ret, err);
+}
+
+ttn_status ttn_atomic_folder_create_beside(const char *path, ttn_atomic **ret, ttn_error *err)
+{
+    return create(path, (ttn_atomic){.is_folder = 1, .keeps = 1}, ret, err);
 }
 
 const char *ttn_atomic_path(const ttn_atomic *a)
@@ -361,7 +369,7 @@ static ttn_status bring_to_disk(ttn_atomic *a, ttn_error *err)
         return TTN_FAIL(err, TTN_EIO, "%s: cannot be written: something put another file at %s meanwhile", a->shown,
                         ttn_text_tail(a->temporary, shown));
     }
-    if (a->replaces) {
+    if (a->replaces && !a->keeps) {
         int error = keep_rights(a);
         if (error) return fail(a, TTN_EIO, error, "get the permissions of what it replaces", "", err);
     }
@@ -392,10 +400,47 @@ static ttn_status swap_in_two_steps(ttn_atomic *a, const char **previous, ttn_er
                     strerror(error), ttn_text_tail(a->aside, shown));
 }
 
-/* The final name shows the new contents. *previous = where the previous folder is now, NULL: there is none. */
+/* A name that nobody has, for what must not be removed. */
+static ttn_status name_kept(ttn_atomic *a, ttn_error *err)
+{
+    struct stat about;
+    for (int i = 1; i < MAX_LEFTOVERS; i++) {
+        a->kept = ttn_arena_text(a->texts, "%s.kept-%d", a->final, i);
+        if (!a->kept) return no_memory(a, err);
+        if (lstat(a->kept, &about) != 0) return TTN_OK; /* a name that cannot be will not take the new one either */
+    }
+    return fail(a, TTN_EIO, EEXIST, "find a free name like", a->kept, err);
+}
+
+/* The new folder goes to the name of what is to be kept, then both are exchanged: so the final name stands for one whole
+ * thing at every moment, and what is kept never has a name that ttn_atomic_sweep removes. */
+static ttn_status appear_beside(ttn_atomic *a, ttn_error *err)
+{
+    ttn_status status = name_kept(a, err);
+    if (status != TTN_OK) return status;
+    if (ttn_disk_rename(a->temporary, a->kept) != 0)
+        return fail(a, TTN_EIO, errno, "take the name of what is to be kept,", a->kept, err);
+    if (ttn_disk_exchange(a->kept, a->final) == 0) return TTN_OK;
+    const int error = errno;
+    if (ttn_disk_rename(a->kept, a->temporary) != 0) {
+        a->exists = 0; /* under that name */
+        a->leftover = a->kept;
+        return fail(a, TTN_EIO, error, "take its name", "", err);
+    }
+    if (error != EINVAL && error != ENOSYS && error != EOPNOTSUPP)
+        return fail(a, TTN_EIO, error, "take its name", "", err);
+    const char *previous = NULL;
+    a->aside = a->kept;
+    return swap_in_two_steps(a, &previous, err);
+}
+
+/* The final name shows the new contents. *previous = where the previous folder is now that is to be removed, NULL: there
+ * is none. */
 static ttn_status appear(ttn_atomic *a, const char **previous, ttn_error *err)
 {
-    int swap = a->is_folder && a->replaces;
+    struct stat about;
+    if (a->keeps && lstat(a->final, &about) == 0) return appear_beside(a, err);
+    int swap = a->is_folder && a->replaces && !a->keeps;
     /* Other writers of the name may come and go between two steps; more than a few times in a row is no accident. */
     for (int tries = 0; tries < 8; tries++) {
         if (!swap) {
@@ -453,6 +498,11 @@ ttn_status ttn_atomic_commit(ttn_atomic *a, ttn_error *err)
 int ttn_atomic_in_place(const ttn_atomic *a)
 {
     return a->in_place;
+}
+
+const char *ttn_atomic_kept(const ttn_atomic *a)
+{
+    return a->in_place ? a->kept : NULL;
 }
 
 const char *ttn_atomic_leftover(const ttn_atomic *a)

@@ -42,6 +42,13 @@ TTN_MUST_USE ttn_status ttn_atomic_file_create(const char *path, ttn_atomic **re
  * one renamed: a kill between these two leaves both whole, and neither under the final name. */
 TTN_MUST_USE ttn_status ttn_atomic_folder_create(const char *path, ttn_atomic **ret, ttn_error *err);
 
+/* The same, but what is at path when it is committed (a folder, a file, a link, which is not followed) is not removed: it
+ * gets the first free name "PATH.kept-N". The final name stands for one of the two, whole, at every moment: the new one
+ * takes the name PATH.kept-N, then both are exchanged in one step. A writer killed between these leaves what was there in
+ * place, and the new one under that name. Where the file system cannot exchange, what was there is renamed first: a kill
+ * between these two leaves both whole, and neither under the final name. */
+TTN_MUST_USE ttn_status ttn_atomic_folder_create_beside(const char *path, ttn_atomic **ret, ttn_error *err);
+
 /* The temporary's absolute path, for libraries that open by name; borrowed until destroy. A file is there, empty, and
  * must stay the same file (written in place or truncated, not replaced). */
 const char *ttn_atomic_path(const ttn_atomic *a);
@@ -62,6 +69,10 @@ TTN_MUST_USE ttn_status ttn_atomic_commit(ttn_atomic *a, ttn_error *err);
  * failed at its very last step: the new contents are whole and have their name, but the disk did not confirm the name,
  * so that after a power cut it may be the previous contents again. */
 int ttn_atomic_in_place(const ttn_atomic *a);
+
+/* After commit of what ttn_atomic_folder_create_beside started: the absolute path of what was there. Borrowed until
+ * destroy. NULL: nothing was, or it is still in place. */
+const char *ttn_atomic_kept(const ttn_atomic *a);
 
 /* After commit: the absolute path of a temporary, or of the previous folder, that stayed behind because the system
  * refused to remove it; or because the new folder's name is not confirmed (above), when the previous one is kept.

@@ -688,6 +688,71 @@ static void without_exchange_a_folder_is_replaced_in_two_steps(void **state)
     assert_int_equal(temporaries(place, NULL), 1);
 }
 
+/* ---- what is kept ---- */
+
+enum { IS_FOLDER, IS_FILE, IS_LINK, N_THING };
+
+static void put_thing(int thing, const char *path)
+{
+    if (thing == IS_FOLDER) make_folder(path);
+    if (thing == IS_FOLDER) put_bytes(path, "mine", 10, 1);
+    if (thing == IS_FILE) put(path, "mine");
+    if (thing == IS_LINK) assert_int_equal(symlink("elsewhere", path), 0);
+}
+
+/* kept (PATH_MAX): as it is said. */
+static ttn_status write_beside(const char *path, char *kept, ttn_error *err)
+{
+    ttn_atomic *a;
+    *kept = 0;
+    assert_ok(ttn_atomic_folder_create_beside(path, &a, err), err);
+    put_bytes(ttn_atomic_path(a), "new", 10, 2);
+    ttn_status status = ttn_atomic_commit(a, err);
+    assert_int_equal(ttn_atomic_in_place(a), status == TTN_OK);
+    if (ttn_atomic_kept(a)) snprintf(kept, PATH_MAX, "%s", ttn_atomic_kept(a));
+    ttn_atomic_destroy(a);
+    return status;
+}
+
+/* With and without exchange; the nth rename fails, and the way back does not. */
+static void what_is_kept_gets_another_name_and_a_failure_leaves_it_in_place(void **state)
+{
+    (void)state;
+    for (int thing = 0; thing < N_THING; thing++)
+        for (int refused = 0; refused < 2; refused++)
+            for (int n = 0; n <= 4; n++) {
+                const int fails = n > 0 && n <= (refused ? 4 : 2), stays_there = refused && n == 2;
+                ttn_error err = {0};
+                char kept[PATH_MAX], wanted[PATH_MAX + 8];
+                new_place();
+                const char *path = in_place("it");
+                put_thing(thing, path);
+                put(in_place("it.kept-1"), "another");
+                const description before = describe(path);
+                if (refused) shim_watch(refuse_exchange, NULL);
+                shim_arm(SHIM_RENAME, n, SHIM_FAIL, EIO, 0);
+                ttn_status status = write_beside(path, kept, &err);
+                shim_disarm();
+                shim_watch(NULL, NULL);
+                snprintf(wanted, sizeof wanted, "%s.kept-2", path);
+                assert_int_equal(status, fails ? TTN_EIO : TTN_OK);
+                assert_string_equal(describe(fails ? path : wanted).text, before.text);
+                struct stat about;
+                assert_int_equal(lstat(wanted, &about) == 0, !fails || stays_there);
+                if (!fails) assert_string_equal(strrchr(kept, '/'), "/it.kept-2");
+                if (!fails) assert_int_equal(access(in_place("it/new"), F_OK), 0);
+                if (fails) assert_string_equal(kept, "");
+                assert_text(in_place("it.kept-1"), "another");
+                assert_int_equal(temporaries(place, NULL), 0);
+            }
+    ttn_error err = {0};
+    char kept[PATH_MAX];
+    new_place();
+    assert_ok(write_beside(in_place("it"), kept, &err), &err); /* nothing was there */
+    assert_string_equal(kept, "");
+    assert_int_equal(access(in_place("it/new"), F_OK), 0);
+}
+
 static void without_exchange_a_kill_leaves_old_and_new_whole(void **state)
 {
     (void)state;
@@ -1769,6 +1834,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_memory_is_a_status_and_the_old_stays),
         cmocka_unit_test(killed_at_any_call_leaves_the_old_or_the_new),
         cmocka_unit_test(without_exchange_a_folder_is_replaced_in_two_steps),
+        cmocka_unit_test(what_is_kept_gets_another_name_and_a_failure_leaves_it_in_place),
         cmocka_unit_test(without_exchange_a_kill_leaves_old_and_new_whole),
         cmocka_unit_test(folders_need_no_fsync_where_there_is_none_but_files_do),
         cmocka_unit_test(folder_that_came_meanwhile_is_swapped),

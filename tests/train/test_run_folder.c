@@ -453,8 +453,8 @@ static void folder_with_somebodys_file_is_not_replaced_but_renamed(void **state)
     end(&x);
 }
 
-/* A save that fails leaves the run with the checkpoint it had, also where that one had to make way. */
-static void checkpoint_that_made_way_has_its_name_back_when_the_save_fails(void **state)
+/* A save that fails leaves the run with the checkpoint it had, also where that one would have to make way. */
+static void checkpoint_that_is_to_make_way_stays_when_the_save_fails(void **state)
 {
     (void)state;
     new_run();
@@ -473,6 +473,66 @@ static void checkpoint_that_made_way_has_its_name_back_when_the_save_fails(void 
     if (!c) fail_msg("the run has lost its checkpoint");
     ttn_checkpoint_close(c);
     assert_true(is_there("ckpt/step-00000010/notes.txt"));
+    end(&x);
+}
+
+static int save_10_and_be_killed(void *arg)
+{
+    ttn_error err = {0};
+    session x;
+    start(&x, WIDTH, 2);
+    shim_arm(SHIM_FILES, *(const int *)arg, SHIM_KILL, 0, 0);
+    ttn_status status = begin_save(&x, 10, &err);
+    if (status == TTN_OK) status = ttn_saver_wait(x.s, NULL, &err);
+    shim_disarm();
+    end(&x);
+    return status == TTN_OK ? PASSED : 1;
+}
+
+/* Wherever the process is killed, the name of the checkpoint stands for one that loads, and the next process removes
+ * neither that nor somebody's file. */
+static void kill_while_a_checkpoint_makes_way_leaves_the_name_to_one_of_both(void **state)
+{
+    (void)state;
+    int killed = 1, n_made_way = 0;
+    for (int n = 1; killed; n++) {
+        new_run();
+        ttn_error err = {0};
+        ttn_checkpoint *c;
+        ttn_run_folder_close(opened());
+        write_step(10);
+        put("ckpt/step-00000010/notes.txt", "mine");
+        ttn_child child = run_in_child((ttn_child_limit){0}, save_10_and_be_killed, &n);
+        killed = !child.exited;
+        if (killed ? child.signal != SIGKILL : child.exit_code != PASSED) fail_msg("call %d: %s", n, child.output);
+        for (int next = 0; next < 2; next++) {
+            assert_ok(ttn_run_newest(run, NULL, &c, &err), &err);
+            if (!c) fail_msg("killed in place of call %d: no checkpoint has its name", n);
+            ttn_checkpoint_close(c);
+            const int made_way = is_there("ckpt/step-00000010.kept-1/notes.txt");
+            if (!made_way && !is_there("ckpt/step-00000010/notes.txt"))
+                fail_msg("killed in place of call %d: somebody's file is gone", n);
+            n_made_way += made_way;
+            ttn_run_folder_close(opened());
+        }
+    }
+    assert_true(n_made_way > 0);
+}
+
+/* A file of that name would make every save of the step fail. */
+static void file_with_the_name_of_a_checkpoint_makes_way(void **state)
+{
+    (void)state;
+    new_run();
+    ttn_error err = {0};
+    session x;
+    start(&x, WIDTH, 2);
+    put("ckpt/step-00000010", "mine");
+    assert_ok(begin_save(&x, 10, &err), &err);
+    assert_ok(ttn_saver_wait(x.s, NULL, &err), &err);
+    assert_true(is_there("ckpt/step-00000010.kept-1"));
+    assert_true(is_there("ckpt/step-00000010/MANIFEST.json"));
+    assert_contains(saved_said, "step-00000010 is no folder and is now called ");
     end(&x);
 }
 
@@ -661,7 +721,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(numbers_that_are_not_finite_are_told_and_not_saved),
         cmocka_unit_test(what_fails_after_the_checkpoint_is_in_place_is_a_warning),
         cmocka_unit_test(folder_with_somebodys_file_is_not_replaced_but_renamed),
-        cmocka_unit_test(checkpoint_that_made_way_has_its_name_back_when_the_save_fails),
+        cmocka_unit_test(kill_while_a_checkpoint_makes_way_leaves_the_name_to_one_of_both),
+        cmocka_unit_test(file_with_the_name_of_a_checkpoint_makes_way),
+        cmocka_unit_test(checkpoint_that_is_to_make_way_stays_when_the_save_fails),
         cmocka_unit_test(what_a_link_leads_to_is_neither_replaced_nor_removed),
         cmocka_unit_test(what_was_just_saved_stays_also_when_others_are_of_later_steps),
         cmocka_unit_test(old_checkpoints_go_also_where_somebody_has_the_name_of_the_link),

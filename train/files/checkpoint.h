@@ -31,6 +31,11 @@ enum { TTN_CHECKPOINT_VERSION = 1 };
  * folder at path is the new one. TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_checkpoint_write(const ttn_snapshot *s, const char *path, int *in_place, ttn_error *err);
 
+/* The same, but what is at path is kept under another name (ttn_atomic_folder_create_beside): kept (PATH_MAX) gets it, ""
+ * when there was nothing, or it is still in place. */
+TTN_MUST_USE ttn_status ttn_checkpoint_write_beside(const ttn_snapshot *s, const char *path, char *kept, int *in_place,
+                                                    ttn_error *err);
+
 /* ---- reading ---- */
 
 typedef struct ttn_checkpoint ttn_checkpoint;

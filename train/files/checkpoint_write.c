@@ -171,22 +171,39 @@ static void finish(writing *w)
     ttn_atomic_destroy(w->folder); /* the last: it removes what was not committed */
 }
 
-ttn_status ttn_checkpoint_write(const ttn_snapshot *s, const char *path, int *in_place, ttn_error *err)
+/* kept NULL: what is at path is replaced. */
+static ttn_status write_checkpoint(const ttn_snapshot *s, const char *path, char *kept, int *in_place, ttn_error *err)
 {
     writing w = {.snapshot = s};
     if (in_place) *in_place = 0;
+    if (kept) kept[0] = 0;
     ttn_status status = ttn_snapshot_check_finite(s, err);
     if (status == TTN_OK)
         status = ttn_manifest_draft_create(TTN_CHECKPOINT_FORMAT, TTN_CHECKPOINT_VERSION, &w.manifest, err);
     for (int which = 0; which < TTN_N_PARTS && status == TTN_OK; which++)
         status = list_part(&w.part[which], s, (ttn_part)which, err);
-    if (status == TTN_OK) status = ttn_atomic_folder_create(path, &w.folder, err);
+    if (status == TTN_OK)
+        status = kept ? ttn_atomic_folder_create_beside(path, &w.folder, err)
+                      : ttn_atomic_folder_create(path, &w.folder, err);
     if (status == TTN_OK) status = take_space(&w, path, err);
     if (status == TTN_OK) status = write_files(&w, err);
     if (status == TTN_OK) {
         status = ttn_atomic_commit(w.folder, err);
         if (in_place) *in_place = ttn_atomic_in_place(w.folder);
+        const char *now = ttn_atomic_kept(w.folder);
+        if (kept && now) snprintf(kept, PATH_MAX, "%s", now);
     }
     finish(&w);
     return status;
+}
+
+ttn_status ttn_checkpoint_write(const ttn_snapshot *s, const char *path, int *in_place, ttn_error *err)
+{
+    return write_checkpoint(s, path, NULL, in_place, err);
+}
+
+ttn_status ttn_checkpoint_write_beside(const ttn_snapshot *s, const char *path, char *kept, int *in_place,
+                                       ttn_error *err)
+{
+    return write_checkpoint(s, path, kept, in_place, err);
 }

@@ -22,8 +22,6 @@ struct ttn_run_folder {
 
 static const char LATEST[] = "latest", CHECKPOINTS[] = "ckpt";
 
-enum { REASON = 160 };
-
 /* ---- names ---- */
 
 char *ttn_step_name(int64_t step, char *text)
@@ -270,50 +268,27 @@ static void find_reason_to_keep(const char *folder, char *reason)
     reason[0] = 0;
     if (lstat(folder, &about) != 0) return;
     if (S_ISLNK(about.st_mode)) {
-        snprintf(reason, REASON, "is a link"); /* writing would follow it, and remove what it leads to */
+        snprintf(reason, TTN_REASON, "is a link"); /* writing would follow it, and remove what it leads to */
         return;
     }
-    if (!S_ISDIR(about.st_mode)) return;
+    if (!S_ISDIR(about.st_mode)) {
+        snprintf(reason, TTN_REASON, "is no folder");
+        return;
+    }
     if (ttn_manifest_read(folder, TTN_CHECKPOINT_FORMAT, TTN_CHECKPOINT_VERSION, &m, NULL, NULL) != TTN_OK) m = NULL;
     int error = find_stranger(folder, m, stranger);
     ttn_manifest_close(m);
     /* What cannot be looked into, writing will speak of. */
-    if (!error && stranger[0]) snprintf(reason, REASON, "holds something that is not its own (%.100s)", stranger);
+    if (!error && stranger[0]) snprintf(reason, TTN_REASON, "holds something that is not its own (%.100s)", stranger);
 }
 
-ttn_status ttn_run_make_way(const ttn_run_folder *r, int64_t step, char *kept, const ttn_log *log, ttn_error *err)
-{
-    enum { MOST = 1000 };
-    char folder[PATH_MAX], reason[REASON], shown[TTN_TAIL_ROOM];
-    struct stat about;
-    kept[0] = 0;
-    ttn_status status = path_of_step(r->path, step, folder, err);
-    if (status != TTN_OK) return status;
-    find_reason_to_keep(folder, reason);
-    if (!reason[0]) return TTN_OK;
-    int error = EEXIST;
-    for (int i = 1; i < MOST; i++) {
-        if (snprintf(kept, PATH_MAX, "%s.kept-%d", folder, i) >= PATH_MAX) error = ENAMETOOLONG;
-        if (error == EEXIST && lstat(kept, &about) == 0) continue;
-        if (error == EEXIST) error = ttn_disk_rename(folder, kept) == 0 ? 0 : errno;
-        break;
-    }
-    if (!error) {
-        ttn_log_say(log, TTN_LOG_WARNING, "%s %s and is now called %s", folder, reason, kept);
-        return TTN_OK;
-    }
-    kept[0] = 0;
-    return TTN_FAIL(err, TTN_EIO, "%s: %s, and cannot be renamed: %s%s", ttn_text_tail(folder, shown), reason,
-                    strerror(error), ttn_disk_advice(error));
-}
-
-void ttn_run_take_back(const ttn_run_folder *r, int64_t step, const char *kept, const ttn_log *log)
+int ttn_run_may_replace(const ttn_run_folder *r, int64_t step, char *reason)
 {
     char folder[PATH_MAX];
-    struct stat about;
-    if (!kept[0] || path_of_step(r->path, step, folder, NULL) != TTN_OK || lstat(folder, &about) == 0) return;
-    if (ttn_disk_rename(kept, folder) == 0)
-        ttn_log_say(log, TTN_LOG_WARNING, "%s has its name back, since nothing was saved in its place", folder);
+    reason[0] = 0;
+    if (path_of_step(r->path, step, folder, NULL) != TTN_OK) return 1; /* of the path, writing will speak */
+    find_reason_to_keep(folder, reason);
+    return reason[0] == 0;
 }
 
 /* *is_whole: it looks so; and when there are `kept` of these already, it goes. */

@@ -53,14 +53,11 @@ TTN_MUST_USE ttn_status ttn_run_newest(const char *path, const ttn_log *log, ttn
 
 /* ---- around a save ---- */
 
-/* Before the checkpoint of `step` is written: a folder of that name which holds anything that titin did not put there is
- * renamed to step-….kept-N, since writing replaces the whole folder; and so is a link, since writing would replace what it
- * leads to. log is told. kept (PATH_MAX): its path now, "" when nothing had to go. TTN_EIO: it cannot be renamed. */
-TTN_MUST_USE ttn_status ttn_run_make_way(const ttn_run_folder *r, int64_t step, char *kept, const ttn_log *log,
-                                         ttn_error *err);
-
-/* After a save that failed: what made way gets its name back, unless something has that now. */
-void ttn_run_take_back(const ttn_run_folder *r, int64_t step, const char *kept, const ttn_log *log);
+/* May a save replace what has the name of the checkpoint of `step`? 1, also when nothing has it. 0: it holds anything that
+ * titin did not put there, or is a link (writing would replace what it leads to), or no folder; reason (TTN_REASON bytes)
+ * says which, as what follows its name in a sentence. Save with ttn_checkpoint_write_beside then. */
+enum { TTN_REASON = 160 };
+int ttn_run_may_replace(const ttn_run_folder *r, int64_t step, char *reason);
 
 /* Let ckpt/latest lead to the checkpoint of `step`. */
 TTN_MUST_USE ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *err);

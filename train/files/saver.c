@@ -46,17 +46,18 @@ static void tidy_up(ttn_saver *s, int64_t step)
 
 static void write_checkpoint(ttn_saver *s)
 {
-    char path[PATH_MAX], kept[PATH_MAX] = "", name[TTN_STEP_NAME];
+    char path[PATH_MAX], kept[PATH_MAX] = "", name[TTN_STEP_NAME], reason[TTN_REASON];
     const double begin = ttn_clock_now(NULL);
     const int64_t step = ttn_snapshot_state(s->snapshot)->step;
     int n = snprintf(path, sizeof path, "%s/ckpt/%s", ttn_run_folder_path(s->run), ttn_step_name(step, name));
     if (n >= (int)sizeof path)
         s->status = TTN_FAIL(&s->err, TTN_EINVAL, "%s: the path of the run is too long", name);
+    else if (ttn_run_may_replace(s->run, step, reason))
+        s->status = ttn_checkpoint_write(s->snapshot, path, &s->report.is_saved, &s->err);
     else
-        s->status = ttn_run_make_way(s->run, step, kept, s->options.log, &s->err);
-    if (s->status == TTN_OK) s->status = ttn_checkpoint_write(s->snapshot, path, &s->report.is_saved, &s->err);
+        s->status = ttn_checkpoint_write_beside(s->snapshot, path, kept, &s->report.is_saved, &s->err);
+    if (kept[0]) ttn_log_say(s->options.log, TTN_LOG_WARNING, "%s %s and is now called %s", path, reason, kept);
     if (s->status == TTN_OK) tidy_up(s, step);
-    if (!s->report.is_saved) ttn_run_take_back(s->run, step, kept, s->options.log);
     s->report.written = ttn_clock_now(NULL) - begin;
 }
 
