@@ -178,6 +178,23 @@ static void run_lists_its_checkpoints_and_says_which_are_good(void **state)
     assert_contains(text, "step-00000020/state.json: has 10 bytes");
 }
 
+static void name_of_another_step_is_told(void **state)
+{
+    (void)state;
+    new_run();
+    save(50);
+    assert_int_equal(rename(at("step-00000050"), at("step-00000099")), 0);
+    ttn_error err;
+    ttn_status status;
+    (void)facts_of(at("step-00000099"), 1, &status, &err);
+    assert_fails(status, TTN_ECHECKPOINT, &err, "is called after step 99 and holds step 50");
+    const char *text = facts_of(run, 1, &status, &err);
+    assert_fails(status, TTN_ECHECKPOINT, &err, "is called after step 99 and holds step 50");
+    assert_contains(text, "name=step-00000099;");
+    assert_contains(text, "state=cannot be used;");
+    assert_contains(text, "verified=0;");
+}
+
 static void other_folders_are_neither(void **state)
 {
     (void)state;
@@ -200,6 +217,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(checkpoint_is_described),
         cmocka_unit_test(damage_is_found_by_verify_and_lengths_without_it),
         cmocka_unit_test(run_lists_its_checkpoints_and_says_which_are_good),
+        cmocka_unit_test(name_of_another_step_is_told),
         cmocka_unit_test(other_folders_are_neither),
     };
     return ttn_test_run(tests);

@@ -248,6 +248,32 @@ static void retention_keeps_the_newest_and_whatever_is_not_its_own(void **state)
     ttn_run_folder_close(r);
 }
 
+/* `cp -r step-00000050 step-00000099`: neither taken for step 99, nor counted, nor removed. */
+static void copy_under_the_name_of_another_step_is_passed_over(void **state)
+{
+    (void)state;
+    new_run();
+    ttn_error err = {0};
+    ttn_checkpoint *c;
+    ttn_run_folder *r = opened();
+    write_step(50);
+    assert_int_equal(rename(in_run("ckpt/step-00000050"), in_run("ckpt/step-00000099")), 0);
+    assert_fails(ttn_run_newest(run, &saved_log, &c, &err), TTN_ECHECKPOINT, &err,
+                 "is called after step 99 and holds step 50; it is a copy or was renamed: give it the name "
+                 "step-00000050");
+    assert_null(c);
+    write_step(40);
+    write_step(50);
+    err = (ttn_error){0};
+    assert_ok(ttn_run_newest(run, &saved_log, &c, &err), &err);
+    assert_int_equal(ttn_checkpoint_state(c)->step, 50);
+    ttn_checkpoint_close(c);
+    assert_contains(saved_said, "checkpoint 99 is passed over: ");
+    assert_ok(ttn_run_retain(r, 1, -1, &saved_log, &err), &err);
+    assert_string_equal(steps(), "99 50");
+    ttn_run_folder_close(r);
+}
+
 static void latest_leads_to_the_last_one_saved(void **state)
 {
     (void)state;
@@ -561,13 +587,15 @@ static void what_a_link_leads_to_is_neither_replaced_nor_removed(void **state)
     assert_true(S_ISDIR(about.st_mode));
     assert_contains(saved_said, "step-00000010 is a link");
 
-    assert_int_equal(symlink(elsewhere, in_run("ckpt/step-00000005")), 0); /* and where it is old */
+    write_step(5); /* and where it is old */
+    assert_int_equal(rename(in_run("ckpt/step-00000005"), in_run("older")), 0);
+    assert_int_equal(symlink("../older", in_run("ckpt/step-00000005")), 0);
     saved_forget();
     assert_ok(begin_save(&x, 20, &err), &err);
     assert_ok(ttn_saver_wait(x.s, &report, &err), &err);
     assert_string_equal(report.warning, "");
     assert_string_equal(steps(), "20 5");
-    assert_true(is_there("elsewhere/model.safetensors"));
+    assert_true(is_there("older/model.safetensors"));
     assert_contains(saved_said, "step-00000005 is kept, though old: it is a link");
     end(&x);
 }
@@ -715,6 +743,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(second_process_is_refused_and_changes_nothing),
         cmocka_unit_test(what_a_killed_process_left_is_taken_over_and_removed),
         cmocka_unit_test(retention_keeps_the_newest_and_whatever_is_not_its_own),
+        cmocka_unit_test(copy_under_the_name_of_another_step_is_passed_over),
         cmocka_unit_test(latest_leads_to_the_last_one_saved),
         cmocka_unit_test(save_is_of_the_moment_it_was_asked_for),
         cmocka_unit_test(failure_is_told_once_and_the_next_save_goes_on),

@@ -108,6 +108,7 @@ static ttn_status tell_checkpoint(const char *path, ttn_facts *f, ttn_error *err
         status = TTN_FAIL(err, TTN_EINVAL, "the path is too long");
     if (status == TTN_OK) status = ttn_run_state_read(file, &state, err);
     if (status == TTN_OK) tell_state(f, ttn_run_state_of(state));
+    if (status == TTN_OK) status = ttn_step_check(path, ttn_run_state_of(state)->step, err);
     ttn_run_state_close(state);
     ttn_manifest_close(m);
     return status;
@@ -157,6 +158,7 @@ static ttn_status look_at(const char *path, int verify, int64_t *bytes, int64_t 
         status = TTN_FAIL(err, TTN_EINVAL, "the path is too long");
     if (status == TTN_OK) status = ttn_run_state_read(file, &state, err);
     if (status == TTN_OK) *date = ttn_run_state_of(state)->date;
+    if (status == TTN_OK) status = ttn_step_check(path, ttn_run_state_of(state)->step, err);
     ttn_run_state_close(state);
     if (status != TTN_OK || !verify) return status;
     ttn_checkpoint *c;

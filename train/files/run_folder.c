@@ -39,6 +39,24 @@ int ttn_step_parse(const char *name, int64_t *ret)
     return errno == 0 && *ret >= 0 && strcmp(ttn_step_name(*ret, again), name) == 0;
 }
 
+ttn_status ttn_step_check(const char *path, int64_t step, ttn_error *err)
+{
+    char name[NAME_MAX + 1], right[TTN_STEP_NAME], shown[TTN_TAIL_ROOM];
+    int64_t named;
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    size_t begin = n;
+    while (begin > 0 && path[begin - 1] != '/')
+        begin--;
+    snprintf(name, sizeof name, "%.*s", (int)(n - begin), path + begin);
+    if (!ttn_step_parse(name, &named) || named == step) return TTN_OK;
+    return TTN_FAIL(err, TTN_ECHECKPOINT,
+                    "%s: is called after step %" PRId64 " and holds step %" PRId64
+                    "; it is a copy or was renamed: give it the name %s, or move it out of the run",
+                    ttn_text_tail(path, shown), named, step, ttn_step_name(step, right));
+}
+
 /* path/ckpt, or path/ckpt/NAME. */
 static ttn_status path_in(const char *path, const char *name, char *ret, ttn_error *err)
 {
@@ -209,7 +227,10 @@ ttn_status ttn_run_newest(const char *path, const ttn_log *log, ttn_checkpoint *
         status = path_of_step(path, step[i], folder, err);
         if (status != TTN_OK) break;
         status = ttn_checkpoint_open(folder, ret, &other, &why);
+        if (status == TTN_OK) status = ttn_step_check(folder, ttn_checkpoint_state(*ret)->step, &why);
         if (status == TTN_OK) break;
+        ttn_checkpoint_close(*ret);
+        *ret = NULL;
         if (!may_pass_over(status, other)) {
             (void)TTN_FAIL(err, status, "%s", why.text);
             break;
@@ -291,13 +312,25 @@ int ttn_run_may_replace(const ttn_run_folder *r, int64_t step, char *reason)
     return reason[0] == 0;
 }
 
+/* Is it of the step that the folder is called after? 0 also when its state cannot be read. */
+static int is_called_right(const char *folder)
+{
+    char path[PATH_MAX];
+    ttn_run_state_file *state;
+    if (snprintf(path, sizeof path, "%s/%s", folder, TTN_CHECKPOINT_STATE) >= (int)sizeof path) return 0;
+    if (ttn_run_state_read(path, &state, NULL) != TTN_OK) return 0;
+    const ttn_status status = ttn_step_check(folder, ttn_run_state_of(state)->step, NULL);
+    ttn_run_state_close(state);
+    return status == TTN_OK;
+}
+
 /* *is_whole: it looks so; and when there are `kept` of these already, it goes. */
 static ttn_status retain_one(const char *folder, int is_kept, int *is_whole, const ttn_log *log, ttn_error *err)
 {
     ttn_manifest *m;
     ttn_status status =
         ttn_manifest_read(folder, TTN_CHECKPOINT_FORMAT, TTN_CHECKPOINT_VERSION, &m, NULL, NULL /* damage stays */);
-    *is_whole = status == TTN_OK && ttn_manifest_check(m, folder, 0, NULL) == TTN_OK;
+    *is_whole = status == TTN_OK && ttn_manifest_check(m, folder, 0, NULL) == TTN_OK && is_called_right(folder);
     status = TTN_OK;
     if (*is_whole && !is_kept) {
         char stranger[NAME_MAX + 1];

@@ -41,11 +41,16 @@ char *ttn_step_name(int64_t step, char *text);
 /* The step that a name stands for: 1; 0 when it is no such name. */
 int ttn_step_parse(const char *name, int64_t *ret);
 
+/* Is the checkpoint in the folder `path`, whose state says that it is of `step`, of the step that the folder is called
+ * after? Also TTN_OK when that is no such name at all. TTN_ECHECKPOINT: it is a copy, or was renamed, and a run that took
+ * it would go on at another step than it says. */
+TTN_MUST_USE ttn_status ttn_step_check(const char *path, int64_t step, ttn_error *err);
+
 /* Steps of the folders in path/ckpt that have the name of a checkpoint, newest first; whole or not is not asked. No
  * ckpt: none. *ret is the caller's (ttn_free). TTN_EIO, TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_error *err);
 
-/* Open the newest checkpoint of the run that is whole. Those that are passed over, and why, are warnings to log. *ret
+/* Open the newest checkpoint of the run that is whole, and of the step that it is called after. Those that are passed over, and why, are warnings to log. *ret
  * NULL with TTN_OK: there is no checkpoint at all. TTN_ECHECKPOINT: there are, but none can be used; or the newest
  * whole one is of another version of the format, which is nobody's damage and no reason to go back. TTN_EIO,
  * TTN_ENOMEM. */
@@ -63,8 +68,8 @@ int ttn_run_may_replace(const ttn_run_folder *r, int64_t step, char *reason);
 TTN_MUST_USE ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *err);
 
 /* Keep `keep` checkpoints (at least 1) and remove the others: that of step `saved`, which was just saved and may be older
- * than others of the run (-1: none was), and the newest. Counted are those whose manifest and lengths are right; others
- * are neither counted nor removed. One that holds anything its manifest does not list, or is a link, is somebody's and not
+ * than others of the run (-1: none was), and the newest. Counted are those whose manifest, lengths and step are right; others
+ * (damaged ones, and those called after another step) are neither counted nor removed. One that holds anything its manifest does not list, or is a link, is somebody's and not
  * removed either, and log is told. The first failure is returned when all have been tried. */
 TTN_MUST_USE ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, int64_t saved, const ttn_log *log,
                                        ttn_error *err);
