@@ -166,7 +166,7 @@ static state judge(const holder *h, const holder *me)
 
 static ttn_status refuse(const ttn_lock *l, const holder *h, ttn_error *err)
 {
-    char shown[TTN_TAIL_ROOM], since[TTN_DATE_TEXT];
+    char shown[TTN_TAIL_ROOM], since[TTN_DATE_TEXT], alive[TTN_DATE_TEXT];
     ttn_text_tail(l->path, shown);
     if (h->pid == 0) return TTN_FAIL(err, TTN_EINVAL, "%s: another process holds this lock; wait until it ends", shown);
     ttn_date_print(h->since, since);
@@ -175,10 +175,17 @@ static ttn_status refuse(const ttn_lock *l, const holder *h, ttn_error *err)
             err, TTN_EINVAL,
             "%s: process %ld of this machine writes here since %s; wait until it ends, or end it (kill %ld)", shown,
             h->pid, since, h->pid);
+    const int64_t silent = l->me.since - h->alive;
+    if (silent < -TTN_LOCK_SIGN) /* more than clocks differ by; to wait until it is old may take years */
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "%s: process %ld on host %s writes here; its last sign of life is of %s, %" PRId64
+                        " s ahead of the clock of this machine, so one of the two clocks is wrong and its age is not "
+                        "known; end it there, or make sure that it has ended and remove this file",
+                        shown, h->pid, h->host, ttn_date_print(h->alive, alive), -silent);
     return TTN_FAIL(err, TTN_EINVAL,
                     "%s: process %ld on host %s writes here since %s, last sign of life %" PRId64
                     " s ago; end it there, or when that host is gone wait %d s and try again",
-                    shown, h->pid, h->host, since, l->me.since - h->alive, TTN_LOCK_SILENCE);
+                    shown, h->pid, h->host, since, silent > 0 ? silent : 0, TTN_LOCK_SILENCE);
 }
 
 static ttn_status system_says(const ttn_lock *l, const char *doing, int error, ttn_error *err)
@@ -186,6 +193,21 @@ static ttn_status system_says(const ttn_lock *l, const char *doing, int error, t
     char shown[TTN_TAIL_ROOM];
     return TTN_FAIL(err, ttn_disk_fault(error), "%s: the lock cannot be %s: %s%s", ttn_text_tail(l->path, shown), doing,
                     strerror(error), ttn_disk_advice(error));
+}
+
+/* When something other than a file has the name, that is the reason a person can do something about. */
+static ttn_status cannot_open(const ttn_lock *l, int error, ttn_error *err)
+{
+    char shown[TTN_TAIL_ROOM];
+    struct stat about;
+    if (lstat(l->path, &about) != 0 || S_ISREG(about.st_mode)) return system_says(l, "opened", error, err);
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "%s: is a %s, and the file that says who writes here is to have this name; move it away and try "
+                    "again",
+                    ttn_text_tail(l->path, shown),
+                    S_ISLNK(about.st_mode)   ? "link"
+                    : S_ISDIR(about.st_mode) ? "folder"
+                                             : "device, pipe or socket");
 }
 
 /* Is the file that is open still the one of that name? */
@@ -201,7 +223,7 @@ static ttn_status lock_file(ttn_lock *l, int *held, ttn_error *err)
 {
     for (int tries = 0; tries < MAX_TRIES; tries++) {
         l->fd = ttn_disk_open(l->path, O_RDWR | O_CREAT | O_NOFOLLOW, 0666);
-        if (l->fd < 0) return system_says(l, "opened", errno, err);
+        if (l->fd < 0) return cannot_open(l, errno, err);
         int locked = TEMP_FAILURE_RETRY(flock(l->fd, LOCK_EX | LOCK_NB)) == 0;
         int error = errno;
         *held = !locked && error == EWOULDBLOCK;

@@ -10,7 +10,8 @@
  *   - written under the same start of the same kernel: held while a process of that number and start time lives (a number
  *     is used again by other processes, a number with its start time is not);
  *   - by the same host under another start of it: left by a machine that went down;
- *   - by another host: held until it has given no sign of life (ttn_lock_alive) for TTN_LOCK_SILENCE seconds.
+ *   - by another host: held until it has given no sign of life (ttn_lock_alive) for TTN_LOCK_SILENCE seconds, by the
+ *     clocks of both; with a clock that is ahead that may be never, and the message says so.
  * On a file system without any flock two processes that start within the same millisecond could both take it.
  *
  * The file stays, empty, when the lock is given back: removing it would let two processes lock two files of one name.

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/lock.h"
@@ -283,6 +284,24 @@ static void other_host_holds_it_until_it_has_been_silent(void **state)
     ttn_lock_release(l);
 }
 
+static void sign_of_life_from_the_future_is_told_as_that(void **state)
+{
+    (void)state;
+    new_place();
+    ttn_error err = {0};
+    ttn_lock *l;
+    date = 5000;
+    line_of(1, "2", "another-boot", "node7", date + 100000);
+    assert_fails(ttn_lock_take(path, &hands, NULL, &l, &err), TTN_EINVAL, &err, "process 1 on host node7 writes here");
+    assert_contains(err.text, "1970-01-02T05:10:00Z, 100000 s ahead of the clock of this machine");
+    assert_contains(err.text, "make sure that it has ended and remove this file");
+    assert_null(strstr(err.text, "s ago"));
+    assert_null(strstr(err.text, "wait"));
+    line_of(1, "2", "another-boot", "node7", date + 2); /* as clocks are */
+    err = (ttn_error){0};
+    assert_fails(ttn_lock_take(path, &hands, NULL, &l, &err), TTN_EINVAL, &err, "last sign of life 0 s ago");
+}
+
 static void signs_of_life_are_written_once_a_minute(void **state)
 {
     (void)state;
@@ -351,7 +370,12 @@ static void lock_that_cannot_be_is_a_status(void **state)
     assert_fails(ttn_lock_take(inside, NULL, NULL, &l, &err), TTN_EINVAL, &err, "No such file or directory");
     assert_int_equal(symlink("elsewhere", path), 0);
     err = (ttn_error){0};
-    assert_fails(ttn_lock_take(path, NULL, NULL, &l, &err), TTN_EINVAL, &err, "cannot be opened");
+    assert_fails(ttn_lock_take(path, NULL, NULL, &l, &err), TTN_EINVAL, &err, "is a link, and the file");
+    assert_contains(err.text, "move it away");
+    new_place();
+    assert_int_equal(mkdir(path, 0777), 0);
+    err = (ttn_error){0};
+    assert_fails(ttn_lock_take(path, NULL, NULL, &l, &err), TTN_EINVAL, &err, "is a folder, and the file");
     static char name[PATH_MAX + 1];
     memset(name, 'n', sizeof name - 1);
     err = (ttn_error){0};
@@ -378,6 +402,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(living_process_of_this_kernel_holds_it),
         cmocka_unit_test(machine_that_started_again_holds_nothing),
         cmocka_unit_test(other_host_holds_it_until_it_has_been_silent),
+        cmocka_unit_test(sign_of_life_from_the_future_is_told_as_that),
         cmocka_unit_test(signs_of_life_are_written_once_a_minute),
         cmocka_unit_test(what_is_no_line_is_nobodys),
         cmocka_unit_test(lock_that_cannot_be_is_a_status),

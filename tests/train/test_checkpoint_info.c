@@ -151,14 +151,17 @@ static void run_lists_its_checkpoints_and_says_which_are_good(void **state)
     new_run();
     ttn_error err;
     ttn_status status;
-    const char *text = facts_of(run, 1, &status, &err);
+    const char *text = facts_of(run, 0, &status, &err);
     assert_ok(status, &err);
-    assert_contains(text, "kind=run;checkpoints=0;");
+    assert_contains(text, "kind=run;checkpoint_count=0;checkpoints{}");
+    text = facts_of(run, 1, &status, &err);
+    assert_fails(status, TTN_ECHECKPOINT, &err, "has no checkpoint, so there is nothing to verify");
+    assert_contains(text, "verified=0;warning: ");
     for (int64_t step = 10; step <= 30; step += 10)
         save(step);
     text = facts_of(run, 1, &status, &err);
     assert_ok(status, &err);
-    assert_contains(text, "checkpoints=3;checkpoint{{name=step-00000030;step=30;saved=20");
+    assert_contains(text, "checkpoint_count=3;checkpoints{{name=step-00000030;step=30;saved=20");
     assert_contains(text, "state=verified;}{name=step-00000020;");
     assert_contains(text, "verified=1;");
     flip_last_byte(at("step-00000020/optim-r0000-of-0001.safetensors"));
@@ -176,6 +179,28 @@ static void run_lists_its_checkpoints_and_says_which_are_good(void **state)
     assert_contains(text, "state=cannot be used;");
     assert_contains(text, "warning: ");
     assert_contains(text, "step-00000020/state.json: has 10 bytes");
+}
+
+static void what_made_way_and_what_is_unfinished_is_listed(void **state)
+{
+    (void)state;
+    new_run();
+    save(10);
+    static const char *const names[] = {
+        "step-00000010.kept-2", ".step-00000010.tmp-12-0", "step-00000010.kept-1",     ".step-00000005.trash-12-0",
+        "step-00000010.kept-",  "step-10.kept-1",          "step-00000010.kept-1.old", "notes"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(mkdir(at(names[i]), 0777), 0);
+    ttn_error err;
+    ttn_status status;
+    const char *text = facts_of(run, 1, &status, &err);
+    assert_ok(status, &err);
+    assert_contains(text, "checkpoint_count=1;");
+    assert_contains(text, "others{{name=.step-00000005.trash-12-0;state=unfinished;}"
+                          "{name=.step-00000010.tmp-12-0;state=unfinished;}"
+                          "{name=step-00000010.kept-1;state=made way for a checkpoint;}"
+                          "{name=step-00000010.kept-2;state=made way for a checkpoint;}}");
+    assert_contains(text, "verified=1;");
 }
 
 static void name_of_another_step_is_told(void **state)
@@ -217,6 +242,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(checkpoint_is_described),
         cmocka_unit_test(damage_is_found_by_verify_and_lengths_without_it),
         cmocka_unit_test(run_lists_its_checkpoints_and_says_which_are_good),
+        cmocka_unit_test(what_made_way_and_what_is_unfinished_is_listed),
         cmocka_unit_test(name_of_another_step_is_told),
         cmocka_unit_test(other_folders_are_neither),
     };

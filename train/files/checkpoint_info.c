@@ -188,21 +188,51 @@ static ttn_status tell_row(const char *run, int64_t step, int verify, ttn_facts 
     return TTN_FAIL(err, status, "%s", why.text);
 }
 
+static ttn_status tell_others(const char *path, ttn_facts *f, ttn_error *err)
+{
+    ttn_run_other *other;
+    int64_t n;
+    ttn_status status = ttn_run_others(path, &other, &n, err);
+    if (status != TTN_OK) return status;
+    ttn_facts_open_list(f, "others");
+    for (int64_t i = 0; i < n; i++) {
+        ttn_facts_open(f, NULL);
+        ttn_facts_text(f, "name", "%s", other[i].name);
+        ttn_facts_text(f, "state", "%s", other[i].made_way ? "made way for a checkpoint" : "unfinished");
+        ttn_facts_close(f);
+    }
+    ttn_facts_close(f);
+    ttn_free(other);
+    return TTN_OK;
+}
+
+/* verified: every checkpoint of at least one. */
+static ttn_status say_none(const char *path, ttn_facts *f, ttn_error *err)
+{
+    char shown[TTN_TAIL_ROOM];
+    ttn_facts_flag(f, "verified", 0);
+    ttn_facts_warn(f, "%s: has no checkpoint, so there is nothing to verify", ttn_text_tail(path, shown));
+    return TTN_FAIL(err, TTN_ECHECKPOINT, "%s: has no checkpoint, so there is nothing to verify", shown);
+}
+
 static ttn_status describe_run(const ttn_info_subject *s, int verify, ttn_facts *f, ttn_error *err)
 {
     int64_t *step, n;
     ttn_status status = ttn_run_checkpoints(s->path, &step, &n, err);
     if (status != TTN_OK) return status;
     ttn_error first = {0};
-    ttn_facts_integer(f, "checkpoints", n);
-    ttn_facts_open_list(f, "checkpoint");
+    ttn_facts_integer(f, "checkpoint_count", n);
+    ttn_facts_open_list(f, "checkpoints");
     for (int64_t i = 0; i < n; i++) {
         ttn_status row = tell_row(s->path, step[i], verify, f, &first);
         if (status == TTN_OK) status = row;
     }
     ttn_facts_close(f);
     ttn_free(step);
+    ttn_status listed = tell_others(s->path, f, err);
+    if (listed != TTN_OK) return listed;
     if (!verify) return TTN_OK; /* the warnings have it */
+    if (n == 0) return say_none(s->path, f, err);
     ttn_facts_flag(f, "verified", status == TTN_OK);
     return status == TTN_OK ? TTN_OK : TTN_FAIL(err, status, "%s", first.text);
 }

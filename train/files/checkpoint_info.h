@@ -8,7 +8,8 @@
  * the state; with it: everything that loading checks. */
 extern const ttn_info_kind ttn_info_checkpoint;
 
-/* A folder with checkpoints in ckpt/. With verify TTN_ECHECKPOINT when one of them is not whole: the list says which. */
+/* A folder with checkpoints in ckpt/. With verify TTN_ECHECKPOINT when one of them is not whole (the list says which), or
+ * when there is none. What made way for a checkpoint or is unfinished is listed, and verified by nobody. */
 extern const ttn_info_kind ttn_info_run;
 
 #endif

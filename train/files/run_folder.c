@@ -176,19 +176,30 @@ static ttn_status list(DIR *d, const char *folder, step_list *l, ttn_error *err)
     return TTN_OK;
 }
 
-ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_error *err)
+/* path/ckpt; *ret NULL: there is none. */
+static ttn_status open_checkpoints(const char *path, DIR **ret, ttn_error *err)
 {
     char folder[PATH_MAX], shown[TTN_TAIL_ROOM];
-    step_list l = {0};
     *ret = NULL;
-    *n = 0;
     ttn_status status = path_in(path, NULL, folder, err);
     if (status != TTN_OK) return status;
-    DIR *d = opendir(folder);
-    if (!d && errno == ENOENT) return TTN_OK;
-    if (!d)
-        return TTN_FAIL(err, TTN_EIO, "%s: cannot be looked through: %s%s", ttn_text_tail(folder, shown),
-                        strerror(errno), ttn_disk_advice(errno));
+    *ret = opendir(folder);
+    if (*ret || errno == ENOENT) return TTN_OK;
+    int error = errno;
+    return TTN_FAIL(err, TTN_EIO, "%s: cannot be looked through: %s%s", ttn_text_tail(folder, shown), strerror(error),
+                    ttn_disk_advice(error));
+}
+
+ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_error *err)
+{
+    char folder[PATH_MAX];
+    step_list l = {0};
+    DIR *d;
+    *ret = NULL;
+    *n = 0;
+    ttn_status status = open_checkpoints(path, &d, err);
+    if (status == TTN_OK && d) status = path_in(path, NULL, folder, err);
+    if (status != TTN_OK || !d) return status;
     status = list(d, folder, &l, err);
     closedir(d);
     if (status != TTN_OK) {
@@ -199,6 +210,64 @@ ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_
     *ret = l.step;
     *n = l.n;
     return TTN_OK;
+}
+
+/* "step-00012000.kept-3" */
+static int is_kept_name(const char *name)
+{
+    static const char mark[] = ".kept-";
+    char before[NAME_MAX + 1];
+    int64_t step;
+    const char *at = strstr(name, mark);
+    if (!at) return 0;
+    const char *number = at + strlen(mark);
+    snprintf(before, sizeof before, "%.*s", (int)(at - name), name);
+    return ttn_step_parse(before, &step) && *number && number[strspn(number, "0123456789")] == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const ttn_run_other *)a)->name, ((const ttn_run_other *)b)->name);
+}
+
+static ttn_status list_others(DIR *d, ttn_run_other **ret, int64_t *n, ttn_error *err)
+{
+    int64_t room = 0;
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        const int made_way = is_kept_name(e->d_name);
+        if (!made_way && !ttn_atomic_is_temporary(e->d_name)) continue;
+        if (*n == room) {
+            room = 2 * room + 16;
+            ttn_run_other *larger = ttn_alloc_or_say(room, sizeof *larger, "the list of a run's folder", err);
+            if (!larger) return TTN_ENOMEM;
+            if (*n > 0) memcpy(larger, *ret, (size_t)*n * sizeof *larger);
+            ttn_free(*ret);
+            *ret = larger;
+        }
+        (*ret)[*n].made_way = made_way;
+        snprintf((*ret)[*n].name, sizeof(*ret)[*n].name, "%s", e->d_name);
+        ++*n;
+    }
+    return TTN_OK;
+}
+
+ttn_status ttn_run_others(const char *path, ttn_run_other **ret, int64_t *n, ttn_error *err)
+{
+    DIR *d;
+    *ret = NULL;
+    *n = 0;
+    ttn_status status = open_checkpoints(path, &d, err);
+    if (status != TTN_OK || !d) return status;
+    status = list_others(d, ret, n, err);
+    closedir(d);
+    if (status == TTN_OK) {
+        if (*n > 0) qsort(*ret, (size_t)*n, sizeof **ret, by_name);
+        return TTN_OK;
+    }
+    ttn_free(*ret);
+    *ret = NULL;
+    *n = 0;
+    return status;
 }
 
 static ttn_status path_of_step(const char *path, int64_t step, char *ret, ttn_error *err)

@@ -9,6 +9,7 @@
 #ifndef TTN_RUN_FOLDER_H
 #define TTN_RUN_FOLDER_H
 
+#include <limits.h>
 #include <stdint.h>
 #include "core/clock.h"
 #include "core/log.h"
@@ -49,6 +50,16 @@ TTN_MUST_USE ttn_status ttn_step_check(const char *path, int64_t step, ttn_error
 /* Steps of the folders in path/ckpt that have the name of a checkpoint, newest first; whole or not is not asked. No
  * ckpt: none. *ret is the caller's (ttn_free). TTN_EIO, TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_error *err);
+
+/* What else is in path/ckpt because of titin. */
+typedef struct {
+    char name[NAME_MAX + 1];
+    int made_way; /* 1: it was there when a checkpoint got its name (ttn_run_may_replace); 0: it is being written or
+                     removed, or whoever did that was killed, and the next writer removes it */
+} ttn_run_other;
+
+/* In the order of their names; no ckpt: none. *ret is the caller's (ttn_free). TTN_EIO, TTN_ENOMEM. */
+TTN_MUST_USE ttn_status ttn_run_others(const char *path, ttn_run_other **ret, int64_t *n, ttn_error *err);
 
 /* Open the newest checkpoint of the run that is whole, and of the step that it is called after. Those that are passed over, and why, are warnings to log. *ret
  * NULL with TTN_OK: there is no checkpoint at all. TTN_ECHECKPOINT: there are, but none can be used; or the newest
