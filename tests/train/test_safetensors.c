@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -849,6 +850,30 @@ static void shards_do_not_hide_behind_a_file(void **state)
     assert_fails(ttn_safetensors_write(in_folder("shards"), &c, &err), TTN_EINVAL, &err, "name ends in .safetensors");
 }
 
+/* Shard after shard would be replaced under the index of the old ones. */
+static void set_that_is_there_is_not_written_over(void **state)
+{
+    (void)state;
+    ttn_tensor_to_write list[N_WRITTEN];
+    ttn_safetensors_content c = content_of(list);
+    c.most_shard = 50;
+    ttn_error err = {0};
+    ttn_safetensors *s;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s", in_folder("twice.safetensors"));
+    assert_ok(ttn_safetensors_write(path, &c, &err), &err);
+    list[0].desc.dim[0]++; /* a set of another content */
+    assert_fails(ttn_safetensors_write(path, &c, &err), TTN_EINVAL, &err,
+                 "twice.safetensors.index.json: is the index of a set that is there");
+    list[0].desc.dim[0]--;
+    err = (ttn_error){0};
+    assert_ok(ttn_safetensors_open(in_folder("twice.safetensors.index.json"), NULL, &s, &err), &err);
+    assert_int_equal(ttn_safetensors_count(s), N_WRITTEN);
+    ttn_safetensors_close(s);
+    assert_int_equal(remove(in_folder("twice.safetensors.index.json")), 0); /* as a killed writer leaves them */
+    assert_ok(ttn_safetensors_write(path, &c, &err), &err);
+}
+
 /* A failure at every call of a save, one after the other: the previous file stays whole. */
 static void a_save_that_fails_leaves_the_previous_file(void **state)
 {
@@ -1055,6 +1080,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_written_is_read_back),
         cmocka_unit_test(what_a_reader_would_refuse_is_not_written),
         cmocka_unit_test(shards_do_not_hide_behind_a_file),
+        cmocka_unit_test(set_that_is_there_is_not_written_over),
         cmocka_unit_test(a_save_that_fails_leaves_the_previous_file),
         cmocka_unit_test(a_failure_of_the_giver_is_the_writers),
         cmocka_unit_test(info_lists_tensors_and_verify_counts_what_is_not_finite),

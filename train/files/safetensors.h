@@ -188,7 +188,8 @@ TTN_MUST_USE ttn_status ttn_safetensors_size(const ttn_safetensors_content *c, i
 
 /* To a file that appears whole or not at all (core/atomic.h). With most_shard, and more than that to write: to shards
  * named after it and, when they are all there, the index: of m.safetensors m-00001-of-00002.safetensors, … and
- * m.safetensors.index.json. TTN_EINVAL when then m.safetensors is there too, which readers would take instead. */
+ * m.safetensors.index.json. TTN_EINVAL when then m.safetensors is there too, which readers would take instead, or
+ * an index of that name: a writer killed half-way would leave it over shards of two sets. */
 TTN_MUST_USE ttn_status ttn_safetensors_write(const char *path, const ttn_safetensors_content *c, ttn_error *err);
 
 #endif

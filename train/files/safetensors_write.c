@@ -320,12 +320,19 @@ static ttn_status write_set(const char *path, const ttn_safetensors_content *c, 
     ttn_status status = ttn_arena_create(0, &texts, err);
     if (status != TTN_OK) return status;
     json_t *map = json_object();
-    status = write_shards(path, c, order, texts, map, err);
+    const char *index = ttn_arena_text(texts, "%s.index.json", path);
+    if (!index) status = no_memory(err);
+    if (status == TTN_OK && lstat(index, &about) == 0)
+        status =
+            TTN_FAIL(err, TTN_EINVAL,
+                     "%s: is the index of a set that is there, and would lead to old and new shards while they are "
+                     "replaced; remove that set first, the index before the shards, or choose another name",
+                     ttn_text_tail(index, shown));
+    if (status == TTN_OK) status = write_shards(path, c, order, texts, map, err);
     if (status == TTN_OK) {
         json_t *root = json_pack("{s:{s:I},s:O}", "metadata", "total_size", (json_int_t)numbers_of(order, c->n_tensor),
                                  "weight_map", map);
-        const char *index = ttn_arena_text(texts, "%s.index.json", path);
-        status = root && index ? ttn_json_write(index, root, err) : no_memory(err);
+        status = root ? ttn_json_write(index, root, err) : no_memory(err);
         json_decref(root);
     }
     json_decref(map);
