@@ -449,9 +449,9 @@ static void another_model_is_refused_and_left_as_it_was(void **state)
         int with_moments;
         const char *words[3];
     } cases[] = {
-        {misshapen, 0, {"'a.weight' is ", "[2, 3], and in this model ", "(3, 2)"}},
-        {retyped, 0, {"'b.weight' is ", "and in this model i64 (4)", "(4)"}},
-        {larger, 0, {"has no tensor 'c.weight', and this model has one", "(4)", "model.safetensors"}},
+        {misshapen, 0, {"'a.weight' is ", "[2, 3], and in this model ", "[3, 2]"}},
+        {retyped, 0, {"'b.weight' is ", "and in this model I64 [4]", "[4]"}},
+        {larger, 0, {"has no tensor 'c.weight', and this model has one", "[4]", "model.safetensors"}},
         {smaller, 0, {"holds 'b.weight', ", "[4], which this model does not have", "model.safetensors"}},
         {small, 1, {"has no optim-r0000-of-0001.safetensors: it was saved without an optimizer", "step", "step"}},
     };

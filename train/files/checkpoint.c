@@ -138,17 +138,24 @@ static int is_same_shape(const ttn_stored_tensor *t, const ttn_desc *d)
     return 1;
 }
 
+/* What is wanted, as the sentence has what is found. text has TTN_STORED_TEXT bytes; returns it. */
+static char *print_wanted(const ttn_desc *d, char *text)
+{
+    const ttn_stored_tensor t = {.type = ttn_stored_of(ttn_dtype_stored(d->type)), .ndim = d->ndim, .dim = d->dim};
+    return ttn_stored_print(&t, text);
+}
+
 /* *ret = the tensor, which is what is wanted. */
 static ttn_status find(const ttn_checkpoint *c, ttn_part part, const char *name, const ttn_desc *desc,
                        const ttn_stored_tensor **ret, ttn_error *err)
 {
     const char *file = ttn_checkpoint_part_file[part];
-    char wanted[TTN_DESC_TEXT], found[TTN_STORED_TEXT];
+    char wanted[TTN_STORED_TEXT], found[TTN_STORED_TEXT];
     *ret = NULL;
     if (!c->part[part])
         return TTN_FAIL(err, TTN_ECHECKPOINT, "%s: has no %s: it was saved without an optimizer", c->shown, file);
     *ret = ttn_safetensors_find(c->part[part], name);
-    ttn_desc_print(desc, wanted);
+    print_wanted(desc, wanted);
     if (!*ret)
         return TTN_FAIL(err, TTN_ECHECKPOINT, "%s: %s has no tensor '%s', and this model has one: %s", c->shown, file,
                         name, wanted);

@@ -9,6 +9,11 @@
  *    first failure here is the last call into the file;
  *  - the older format has no checksums at all, and texts of variable length have none in either.
  *
+ * What has no checksum, and is not compared when the file is read again: the links and names that ttn_hdf5_scale makes.
+ * HDF5 keeps them in attributes of variable length (DIMENSION_LIST, DIMENSION_LABELS), whose contents lie in a heap
+ * without one. Damage there can lose or exchange the names of dimensions unseen; the numbers, and those along the
+ * dimensions, are datasets of their own and have theirs.
+ *
  * Calls stick: after a failure later ones do nothing, and ttn_hdf5_commit returns the first with HDF5's own reason.
  */
 #ifndef TTN_HDF5_EXPORT_H
