@@ -52,7 +52,7 @@ INCLUDES    := -I. $(HDF5_CFLAGS)
 
 TTN_CFLAGS := -std=c11 -D_GNU_SOURCE $(INCLUDES) -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \
               $(if $(filter f64,$(REAL)),-DTTN_REAL64)
-LIBS        = -lopenblas -lyaml -ljansson $(HDF5_LIBS) -lm $(if $(CUDA),$(CUDA_LIBS))
+LIBS        = -lopenblas -lyaml -ljansson $(HDF5_LIBS) -lz -lm $(if $(CUDA),$(CUDA_LIBS))
 LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 
 # ---- C++: kernels and the emulation of a GPU, in tests only ----
@@ -89,7 +89,7 @@ endif
 # ---- sources ----
 
 # Without CUDA, core/device_nocuda.c and autograd/registry_nocuda.c supply the same symbols and say so.
-ALL_SOURCES  := $(wildcard core/*.c autograd/*.c autograd/ops/*.c train/*.c train/files/*.c)
+ALL_SOURCES  := $(wildcard core/*.c autograd/*.c autograd/ops/*.c data/*.c train/*.c train/files/*.c)
 CUDA_SOURCES := core/device_cuda.c autograd/registry_cuda.c
 KERNELS  := $(wildcard core/*.cu autograd/*.cu autograd/ops/*.cu)
 SOURCES  := $(filter-out $(if $(CUDA),$(CUDA_SOURCES:cuda.c=nocuda.c),$(CUDA_SOURCES)),$(ALL_SOURCES)) $(if $(CUDA),$(KERNELS))
@@ -101,6 +101,7 @@ BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c train/cli/prog
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 # These do not depend on `real`: they are built and run once, with the f32 ones. (A name without a test is an error.)
 ONCE     := $(addprefix core/test_,builder lock machine nearest number options values) \
+            $(addprefix data/test_,alphabet) \
             $(addprefix train/test_,checkpoint_faults checkpoint_info checkpoint_order commands config config_corpus convert \
                                     doctor export facts json layout run_folder safetensors terminal)
 TESTS_ONCE := $(ONCE:%=tests/%.c)
@@ -120,7 +121,7 @@ FUZZ_PROGRAMS  := $(FUZZERS:tests/fuzz/fuzz_%.c=$(BUILD)/fuzz/%)
 RUN            := build/tests/run
 
 # Every call of these from our objects goes through tests/harness/shim.c, which can make the Nth one fail.
-SHIMMED := malloc calloc realloc aligned_alloc posix_memalign mmap mprotect write pwrite pread fsync rename renameat2 close open \
+SHIMMED := malloc calloc realloc aligned_alloc posix_memalign mmap mprotect write pwrite read pread fsync rename renameat2 close open \
            mkdir unlink rmdir symlink ftruncate posix_fallocate
 WRAP    := $(SHIMMED:%=-Wl,--wrap=%)
 
@@ -320,7 +321,7 @@ $(BUILD)/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(BUILD)/libtitin.a
 
 # ---- format, lint ----
 
-C_FILES = $(wildcard core/*.[ch] autograd/*.[ch] autograd/ops/*.[ch] train/*.[ch] train/*/*.[ch] tests/*/*.[ch])
+C_FILES = $(wildcard core/*.[ch] autograd/*.[ch] autograd/ops/*.[ch] data/*.[ch] train/*.[ch] train/*/*.[ch] tests/*/*.[ch])
 CXX_FILES = $(KERNELS) $(wildcard tests/cuda/*.cpp tests/cuda/*.cu)
 format:
 	clang-format -i $(C_FILES) $(CXX_FILES)

@@ -21,6 +21,7 @@ void *__real_mmap(void *address, size_t size, int protection, int flags, int fd,
 int __real_mprotect(void *address, size_t size, int protection);
 ssize_t __real_write(int fd, const void *data, size_t size);
 ssize_t __real_pwrite(int fd, const void *data, size_t size, off_t offset);
+ssize_t __real_read(int fd, void *data, size_t size);
 ssize_t __real_pread(int fd, void *data, size_t size, off_t offset);
 int __real_fsync(int fd);
 int __real_rename(const char *from, const char *to);
@@ -43,6 +44,7 @@ void *__wrap_mmap(void *address, size_t size, int protection, int flags, int fd,
 int __wrap_mprotect(void *address, size_t size, int protection);
 ssize_t __wrap_write(int fd, const void *data, size_t size);
 ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset);
+ssize_t __wrap_read(int fd, void *data, size_t size);
 ssize_t __wrap_pread(int fd, void *data, size_t size, off_t offset);
 int __wrap_fsync(int fd);
 int __wrap_rename(const char *from, const char *to);
@@ -195,6 +197,14 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset)
     if (refusal((shim_call){.name = "pwrite", .fd = fd})) return -1;
     if (!is_hit(SHIM_WRITE)) return __real_pwrite(fd, data, size, offset);
     if (plan.action == SHIM_SHORT) return __real_pwrite(fd, data, half(size), offset);
+    errno = plan.error;
+    return -1;
+}
+
+ssize_t __wrap_read(int fd, void *data, size_t size)
+{
+    if (!is_hit(SHIM_STREAM)) return __real_read(fd, data, size);
+    if (plan.action == SHIM_SHORT) return __real_read(fd, data, half(size));
     errno = plan.error;
     return -1;
 }

@@ -21,12 +21,13 @@ enum {
     SHIM_FOLDER = 1 << 7, /* mkdir unlink rmdir symlink */
     SHIM_SIZE = 1 << 8,   /* ftruncate posix_fallocate */
     SHIM_READ = 1 << 9,   /* pread */
+    SHIM_STREAM = 1 << 10, /* read */
     SHIM_FILES = SHIM_WRITE | SHIM_FSYNC | SHIM_RENAME | SHIM_CLOSE | SHIM_OPEN | SHIM_FOLDER | SHIM_SIZE,
 };
 
 typedef enum {
     SHIM_FAIL, /* the call does nothing, returns its failure and sets errno = error (close closes all the same) */
-    SHIM_SHORT, /* write, pwrite, pread: only half of the bytes (at least 1) are taken and reported; others as SHIM_FAIL */
+    SHIM_SHORT, /* write, pwrite, read, pread: only half of the bytes (at least 1) are taken and reported; others as SHIM_FAIL */
     SHIM_KILL, /* the process gets SIGKILL in place of the call */
 } shim_action;
 

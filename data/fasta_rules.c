@@ -1,0 +1,185 @@
+/* The rules by number, and their rows in the configuration. */
+#include <string.h>
+#include "data/fasta_impl.h"
+
+/* What a note counts. Rules that only accept, or only refuse, count nothing. */
+static const char *const counted[TTN_FASTA_CODES] = {
+    [1] = "lines end in CR LF",
+    [2] = "lines end in CR alone",
+    [3] = "line ends of both kinds",
+    [5] = "byte order mark taken off",
+    [8] = "blank lines inside records",
+    [13] = "headers of which only the first 4 KiB are kept",
+    [16] = "blanks at ends of lines taken off",
+    [17] = "blanks inside sequences taken off",
+    [19] = "Ctrl-Z at the end taken off",
+    [22] = "headers without an id, which got FILE:LINE",
+    [23] = "headers with a blank behind '>'",
+    [24] = "headers with blanks before '>'",
+    [27] = "records without residues left out",
+    [28] = "header without residues at the end of the file left out",
+    [32] = "header bytes that are no UTF-8 replaced",
+    [34] = "comment lines before the first record",
+    [35] = "comment lines inside records",
+    [39] = "letters that the vocabulary lacks, read as X or unknown",
+    [40] = "lower-case residues",
+    [41] = "'*' at ends of sequences taken off",
+    [42] = "'*' inside sequences: split there, or read as X",
+    [43] = "gaps '-' taken out",
+    [44] = "gaps '.' taken out",
+    [45] = "gaps '~' taken out",
+    [46] = "read as A3M by its name",
+    [47] = "read as A2M by its name",
+    [49] = "digits taken out",
+    [65] = "zero bytes behind the gzip data",
+};
+
+const char *ttn_fasta_rule(int code)
+{
+    return code > 0 && code < TTN_FASTA_CODES ? counted[code] : NULL;
+}
+
+/* ---- rows ---- */
+
+/* In the order of their enums. */
+static const char *const lowercase_choices[] = {"upper", "exclude-from-loss", "error", NULL};
+static const char *const stop_choices[] = {"error", "split", "x", NULL};
+static const char *const gaps_choices[] = {"error", "strip", NULL};
+static const char *const format_choices[] = {"auto", "fasta", "a3m", "a3m-query", NULL};
+static const char *const on_error_choices[] = {"stop", "skip-record", NULL};
+
+enum {
+    ALPHABET,
+    LOWERCASE,
+    STOP,
+    GAPS,
+    FORMAT,
+    STRIP_DIGITS,
+    ON_ERROR,
+    MAX_SKIPPED,
+    ALLOW_NUCLEOTIDE,
+    ALLOW_NO_BGZF_EOF,
+    ID_REGEX,
+    MAX_RECORD,
+    N_OPTIONS,
+};
+
+const ttn_option ttn_fasta_options[] = {
+    [ALPHABET] = {.name = "data.alphabet",
+                  .type = TTN_OPTION_CHOICE,
+                  .fallback = "esm",
+                  .choices = ttn_alphabet_names,
+                  .help = "the vocabulary: tokens of ESM-2 (33), of ProtBert (30) or of AMPLIFY (27)",
+                  .since = "0.1"},
+    [LOWERCASE] = {.name = "data.lowercase",
+                   .type = TTN_OPTION_CHOICE,
+                   .fallback = "upper",
+                   .choices = lowercase_choices,
+                   .help = "lower-case residues (soft masks): read as capitals, these and without a loss, or refused",
+                   .since = "0.1"},
+    [STOP] = {.name = "data.stop",
+              .type = TTN_OPTION_CHOICE,
+              .fallback = "error",
+              .choices = stop_choices,
+              .help = "'*' inside a sequence: refused, split into two records, or read as X",
+              .since = "0.1"},
+    [GAPS] = {.name = "data.gaps",
+              .type = TTN_OPTION_CHOICE,
+              .fallback = "error",
+              .choices = gaps_choices,
+              .help = "gaps (- . ~): refused, or taken out",
+              .since = "0.1"},
+    [FORMAT] = {.name = "data.format",
+                .type = TTN_OPTION_CHOICE,
+                .fallback = "auto",
+                .choices = format_choices,
+                .help =
+                    "auto: .a3m and .a2m are alignments, whose gaps are taken out; a3m-query keeps the first record",
+                .since = "0.1"},
+    [STRIP_DIGITS] = {.name = "data.strip_digits",
+                      .type = TTN_OPTION_BOOL,
+                      .fallback = "no",
+                      .help = "take digits out of sequences (the numbers of GenBank's lines)",
+                      .since = "0.1"},
+    [ON_ERROR] = {.name = "data.on_error",
+                  .type = TTN_OPTION_CHOICE,
+                  .fallback = "stop",
+                  .choices = on_error_choices,
+                  .help = "a record with a fault in it ends the reading, or is left out and counted",
+                  .since = "0.1"},
+    [MAX_SKIPPED] = {.name = "data.max_skipped",
+                     .type = TTN_OPTION_REAL,
+                     .fallback = "0.001",
+                     .least = 0,
+                     .most = 1,
+                     .help = "with skip-record: a file of which a larger part than this is left out is refused",
+                     .since = "0.1"},
+    [ALLOW_NUCLEOTIDE] = {.name = "data.allow_nucleotide",
+                          .type = TTN_OPTION_BOOL,
+                          .fallback = "no",
+                          .help = "accept a file that looks like nucleotides (over 95 % A, C, G, T, U, N)",
+                          .since = "0.1"},
+    [ALLOW_NO_BGZF_EOF] = {.name = "data.allow_no_bgzf_eof",
+                           .type = TTN_OPTION_BOOL,
+                           .fallback = "no",
+                           .help = "accept a BGZF file without the block that marks its end",
+                           .since = "0.1"},
+    [ID_REGEX] = {.name = "data.id_regex",
+                  .type = TTN_OPTION_TEXT,
+                  .fallback = "",
+                  .help =
+                      "what of a header is the id: the first group of this regular expression; empty: the first word",
+                  .since = "0.1"},
+    [MAX_RECORD] = {.name = "data.max_record",
+                    .type = TTN_OPTION_INTEGER,
+                    .fallback = "200M",
+                    .least = 1,
+                    .most = 1e12,
+                    .unit = "residues",
+                    .help = "a longer record is refused: it bounds the memory that reading takes",
+                    .since = "0.1"},
+};
+const int ttn_fasta_n_options = N_OPTIONS;
+
+static ttn_status choice(const ttn_option_reader *o, int row, int *ret, ttn_error *err)
+{
+    const char *text;
+    ttn_status status = o->get_text(o->self, ttn_fasta_options[row].name, 0, &text, err);
+    if (status != TTN_OK) return status;
+    *ret = 0;
+    while (strcmp(ttn_fasta_options[row].choices[*ret], text) != 0)
+        (*ret)++;
+    return TTN_OK;
+}
+
+static ttn_status yes_or_no(const ttn_option_reader *o, int row, int *ret, ttn_error *err)
+{
+    return o->get_bool(o->self, ttn_fasta_options[row].name, 0, ret, err);
+}
+
+ttn_status ttn_fasta_rules_of(const ttn_option_reader *o, ttn_fasta_rules *ret, ttn_error *err)
+{
+    int alphabet = 0, lowercase = 0, stop = 0, format = 0;
+    ttn_fasta_rules r = {0};
+    ttn_status status = choice(o, ALPHABET, &alphabet, err);
+    if (status == TTN_OK) status = choice(o, LOWERCASE, &lowercase, err);
+    if (status == TTN_OK) status = choice(o, STOP, &stop, err);
+    if (status == TTN_OK) status = choice(o, GAPS, &r.strip_gaps, err);
+    if (status == TTN_OK) status = choice(o, FORMAT, &format, err);
+    if (status == TTN_OK) status = yes_or_no(o, STRIP_DIGITS, &r.strip_digits, err);
+    if (status == TTN_OK) status = choice(o, ON_ERROR, &r.skip_records, err);
+    if (status == TTN_OK) status = o->get_real(o->self, ttn_fasta_options[MAX_SKIPPED].name, 0, &r.max_skipped, err);
+    if (status == TTN_OK) status = yes_or_no(o, ALLOW_NUCLEOTIDE, &r.allow_nucleotide, err);
+    if (status == TTN_OK) status = yes_or_no(o, ALLOW_NO_BGZF_EOF, &r.allow_no_bgzf_eof, err);
+    if (status == TTN_OK) status = o->get_text(o->self, ttn_fasta_options[ID_REGEX].name, 0, &r.id_regex, err);
+    if (status == TTN_OK) status = o->get_integer(o->self, ttn_fasta_options[MAX_RECORD].name, 0, &r.most, err);
+    if (status != TTN_OK) return status;
+    r.alphabet = ttn_alphabet_find(ttn_alphabet_names[alphabet]);
+    r.lowercase = (ttn_fasta_lowercase)lowercase;
+    r.stop = (ttn_fasta_stop)stop;
+    r.format = (ttn_fasta_format)format;
+    if (!r.id_regex[0]) r.id_regex = NULL;
+    if (r.max_skipped == 0) r.max_skipped = -1; /* 0 stands for the default there */
+    *ret = r;
+    return TTN_OK;
+}
