@@ -8,6 +8,7 @@
  * the stream is never reported, but the damage, and who has read it gives up what he has made of it.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 #include "core/memory.h"
@@ -353,21 +354,21 @@ static void close_either(ttn_source *s)
     unpacker *u = (unpacker *)s;
     if (u->z_ready) inflateEnd(&u->z);
     ttn_source_close(u->below);
-    ttn_free(u->in);
-    ttn_free(u->out);
+    free(u->in);
+    free(u->out);
     ttn_free(u);
 }
 
 static ttn_status start(unpacker *u, ttn_error *err)
 {
-    u->in = ttn_alloc_or_say(IN, 1, "bytes of a file", err);
-    if (!u->in) return TTN_ENOMEM;
+    u->in = malloc(IN); /* not zeroed, which would cost as much as reading a small file */
+    if (!u->in) return TTN_FAIL(err, TTN_ENOMEM, "out of memory for the bytes of %s", u->source.name);
     ttn_status status = fetch(u, 2, err);
     if (status != TTN_OK) return status;
     u->source.facts.is_gzip = at_hand(u) >= 2 && u->in[0] == 0x1f && u->in[1] == 0x8b;
     if (!u->source.facts.is_gzip) return TTN_OK;
-    u->out = ttn_alloc_or_say(HOLD, 1, "unpacked bytes", err);
-    if (!u->out) return TTN_ENOMEM;
+    u->out = malloc(HOLD);
+    if (!u->out) return TTN_FAIL(err, TTN_ENOMEM, "out of memory to unpack %s", u->source.name);
     if (inflateInit2(&u->z, -15) != Z_OK) /* raw deflate, whatever window */
         return TTN_FAIL(err, TTN_ENOMEM, "out of memory to unpack %s", u->source.name);
     u->z_ready = 1;
