@@ -101,7 +101,7 @@ BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c train/cli/prog
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 # These do not depend on `real`: they are built and run once, with the f32 ones. (A name without a test is an error.)
 ONCE     := $(addprefix core/test_,builder lock machine nearest number options values) \
-            $(addprefix data/test_,alphabet fasta gzip source) \
+            $(addprefix data/test_,alphabet card fasta gzip source) \
             $(addprefix train/test_,checkpoint_faults checkpoint_info checkpoint_order commands config config_corpus convert \
                                     doctor export facts json layout run_folder safetensors terminal)
 TESTS_ONCE := $(ONCE:%=tests/%.c)
@@ -292,6 +292,11 @@ F :=
 faults: setup
 	@tests/faults/run $(F)
 
+# ---- data ----
+
+data:
+	@data/download
+
 # ---- benchmarks ----
 
 B :=
@@ -385,6 +390,7 @@ help:
 #: make SAN=1 test              the same under AddressSanitizer and UndefinedBehaviorSanitizer (f32)
 #: make test-long               full sweeps, and every planted fault
 #: make faults [F=NAME]         break one thing at a time; a test must notice
+#: make data                    20,000 proteins for experiments, to data/downloaded (Debian, nothing is installed)
 #: make bench [B=NAME]          performance, as ratios to something measured in the same run
 #: make fuzz [FUZZ_S=60]        each fuzz target for that many seconds (clang)
 #: make setup                   install the Debian packages that are missing
@@ -396,7 +402,7 @@ help:
 #:            CUDA=1 with kernels for GPUs  CUDA_HOME=/usr/local/cuda
 
 FORCE:
-PHONY := all setup test test-long test-programs faults bench bench-programs gpu-programs fuzz fuzz-programs format lint install \
+PHONY := all data setup test test-long test-programs faults bench bench-programs gpu-programs fuzz fuzz-programs format lint install \
          uninstall clean help FORCE
 .PHONY: $(PHONY)
 .SECONDARY:

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "autograd/attention.h"
 #include "autograd/op.h"
+#include "data/fasta.h"
 #include "train/config_impl.h"
 
 ttn_status ttn_config_no_memory(ttn_error *err)
@@ -176,13 +177,24 @@ static ttn_status read_attention(const void *self, const ttn_values *v, ttn_erro
     return status;
 }
 
+static ttn_status read_fasta_rules(const void *self, const ttn_values *v, ttn_error *err)
+{
+    (void)self;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_fasta_rules rules;
+    return ttn_fasta_rules_of(&reader, &rules, err);
+}
+
+/* Modules beside the attention kinds. */
+enum { N_OTHERS = 1 };
+
 ttn_status ttn_config_table_of_titin(ttn_config_table **ret, ttn_error *err)
 {
     *ret = NULL;
     int n = 0;
     while (ttn_ops[n])
         n++;
-    ttn_config_module *module = calloc((size_t)n + 1, sizeof *module);
+    ttn_config_module *module = calloc((size_t)n + N_OTHERS, sizeof *module);
     if (!module) return ttn_config_no_memory(err);
     int n_module = 0;
     for (int i = 0; i < n; i++) {
@@ -196,6 +208,13 @@ ttn_status ttn_config_table_of_titin(ttn_config_table **ret, ttn_error *err)
         };
         n_module++;
     }
+    module[n_module] = (ttn_config_module){
+        .name = "reading of sequences",
+        .row = ttn_fasta_options,
+        .n_row = ttn_fasta_n_options,
+        .read = read_fasta_rules,
+    };
+    n_module++;
     ttn_config_table *t = NULL;
     ttn_status status = ttn_config_table_create(module, n_module, &t, err);
     if (t)

@@ -1,0 +1,129 @@
+/* titin data check FILE...: the data card. */
+#include <stdlib.h>
+#include <string.h>
+#include "train/card_facts.h"
+#include "train/cli/command.h"
+#include "train/cli/configured.h"
+#include "train/cli/show.h"
+
+/* One file into the card; its own failure goes there, and to *first when that holds none yet. */
+static ttn_status check_file(ttn_card *c, const char *path, const ttn_fasta_rules *rules, ttn_error *first,
+                             ttn_error *err)
+{
+    ttn_fasta *f;
+    const ttn_fasta_record *r;
+    ttn_error failure = {0};
+    ttn_status status = TTN_OK, read = ttn_fasta_open_path(path, rules, &f, &failure);
+    while (read == TTN_OK && status == TTN_OK) {
+        read = ttn_fasta_next(f, &r, &failure);
+        if (read == TTN_OK) status = ttn_card_add(c, r, err);
+    }
+    if (status == TTN_OK) status = ttn_card_end_file(c, path, f, read, &failure, err);
+    if (read != TTN_EOF && first->status == TTN_OK) *first = failure;
+    ttn_fasta_close(f);
+    return status;
+}
+
+static ttn_status check_files(const ttn_cli_call *call, const ttn_fasta_rules *rules, ttn_facts *f, ttn_error *first,
+                              ttn_error *err)
+{
+    ttn_card *c;
+    ttn_status status = ttn_card_create(rules->alphabet, &c, err);
+    for (int i = 0; i < call->n_argument && status == TTN_OK; i++)
+        if (!ttn_is_setting(call->argument[i])) status = check_file(c, call->argument[i], rules, first, err);
+    if (status == TTN_OK && ttn_card_n_files(c) == 0)
+        status = TTN_FAIL(err, TTN_EINVAL, "no file is named; titin data check FILE...");
+    if (status == TTN_OK) {
+        ttn_card_tell(c, f);
+        status = ttn_facts_status(f, err);
+        if (status == TTN_OK && first->status == TTN_OK && ttn_card_errors(c) > 0) *call->exit = TTN_EXIT_DATA;
+    }
+    ttn_card_destroy(c);
+    return status;
+}
+
+/* The settings among the arguments, over the environment and the preset; *ret_rules borrows from *ret. */
+static ttn_status configure(const ttn_cli_call *call, ttn_config_table **ret_table, ttn_config **ret,
+                            ttn_fasta_rules *ret_rules, ttn_error *err)
+{
+    *ret_table = NULL;
+    *ret = NULL;
+    char **setting = calloc((size_t)call->n_argument + 1, sizeof *setting);
+    if (!setting) return TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
+    ttn_cli_call settings = *call;
+    settings.argument = setting;
+    settings.n_argument = 0;
+    for (int i = 0; i < call->n_argument; i++)
+        if (ttn_is_setting(call->argument[i])) {
+            setting[settings.n_argument] = call->argument[i];
+            settings.n_argument++;
+        }
+    ttn_status status = ttn_configured(&settings, 0, ret_table, ret, err);
+    free(setting);
+    if (status != TTN_OK) return status;
+    const ttn_option_reader reader = ttn_values_reader(ttn_config_values(*ret));
+    return ttn_fasta_rules_of(&reader, ret_rules, err);
+}
+
+static ttn_status run(const ttn_cli_call *call, ttn_error *err)
+{
+    ttn_config_table *table;
+    ttn_config *config;
+    ttn_fasta_rules rules;
+    ttn_facts *f = NULL;
+    ttn_error first = {0};
+    ttn_status status = configure(call, &table, &config, &rules, err);
+    if (status == TTN_OK) status = ttn_facts_create(&f, err);
+    if (status == TTN_OK) status = check_files(call, &rules, f, &first, err);
+    if (status == TTN_OK && ttn_cli_given(call, "json"))
+        status = ttn_show_json(call->out.out, f, err);
+    else if (status == TTN_OK)
+        ttn_show_text(&call->out, f);
+    ttn_facts_destroy(f);
+    ttn_config_destroy(config);
+    ttn_config_table_destroy(table);
+    if (status != TTN_OK || first.status == TTN_OK) return status;
+    *err = first;
+    return first.status;
+}
+
+static const ttn_cli_argument arguments[] = {
+    {.name = "FILE|KEY=VALUE",
+     .least = 1,
+     .most = TTN_ANY_NUMBER,
+     .word = TTN_WORD_FILE,
+     .help = "files in FASTA, packed by gzip or not, \"-\" for standard input; and single values of data.*"},
+    {0},
+};
+
+static const ttn_cli_option options[] = {
+    {.name = "json", .help = "the card as JSON"},
+    TTN_PRESET_OPTION,
+    {0},
+};
+
+static const ttn_cli_example examples[] = {
+    {"titin data check uniref50.fasta.gz", "is it whole, what is in it, and what is unusual about it?"},
+    {"zstd -dc big.fa.zst | titin data check -", "other ways to compress"},
+    {"titin data check a.fa data.stop=x", "with another answer to '*' inside a sequence"},
+    {0},
+};
+
+static const ttn_exit exits[] = {TTN_EXIT_DATA, TTN_EXIT_OK};
+static const char *const sections[] = {"data", NULL};
+
+const ttn_command ttn_cmd_data_check = {
+    .name = "data check",
+    .group = "data",
+    .purpose = "what sequence files hold, and what is wrong with them",
+    .description =
+        "Reads files in FASTA to their ends and prints the data card: records, residues, lengths, composition, what "
+        "was put right and where first, ids and sequences that stand twice, checksums. Writes nothing. A file that "
+        "is damaged or no FASTA is told with file, line and column, and the others are read all the same.",
+    .arguments = arguments,
+    .options = options,
+    .examples = examples,
+    .exits = exits,
+    .sections = sections,
+    .run = run,
+};
