@@ -133,7 +133,7 @@ ttn_status ttn_alphabet_make(const char *name, const char *const *token, int n, 
 
     memcpy(a.map, esm.map, sizeof a.map);
     const uint8_t x = token_of(&a, "X", "X");
-    memset(a.map + 'A', x == TTN_NO_TOKEN ? a.unk : x, 26);
+    memset(&a.map['A'], x == TTN_NO_TOKEN ? a.unk : x, 26);
     for (int t = 0; t < n; t++)
         if (is_letter(token[t])) a.map[(unsigned char)token[t][0]] = (uint8_t)t;
     for (int i = 0; residues[i]; i++) {

@@ -6,8 +6,11 @@
 
 struct ttn_card {
     const ttn_alphabet *alphabet;
-    ttn_card_totals total;
-    int64_t *exact; /* (TTN_CARD_EXACT) records of each length */
+    ttn_card_totals total; /* residues by token: of the files that have ended */
+    int64_t token[4]
+                 [TTN_MAX_TOKENS]; /* those of this file: four tables, since a count waits for the one before it where
+                                         residues repeat */
+    int64_t *exact;                /* (TTN_CARD_EXACT) records of each length */
     ttn_seen *ids, *sequences;
     ttn_card_file *file; /* (n_file) */
     int n_file;
@@ -84,18 +87,23 @@ static ttn_status look_for(ttn_seen *seen, ttn_card_twice *twice, ttn_hash128 ha
     return TTN_OK;
 }
 
-/* Four tables, since a count waits for the one before it where residues repeat. */
-static void count_tokens(ttn_card_totals *t, const uint8_t *token, int64_t n)
+static void count_tokens(ttn_card *c, const uint8_t *token, int64_t n)
 {
-    int64_t part[4][TTN_MAX_TOKENS] = {{0}};
     int64_t i = 0;
     for (; i + 4 <= n; i += 4)
         for (int k = 0; k < 4; k++)
-            part[k][token[i + k]]++;
+            c->token[k][token[i + k]]++;
     for (; i < n; i++)
-        part[0][token[i]]++;
-    for (int v = 0; v < TTN_MAX_TOKENS; v++)
-        t->token[v] += part[0][v] + part[1][v] + part[2][v] + part[3][v];
+        c->token[0][token[i]]++;
+}
+
+static void fold_tokens(ttn_card *c)
+{
+    for (int k = 0; k < 4; k++)
+        for (int v = 0; v < TTN_MAX_TOKENS; v++) {
+            c->total.token[v] += c->token[k][v];
+            c->token[k][v] = 0;
+        }
 }
 
 ttn_status ttn_card_add(ttn_card *c, const ttn_fasta_record *r, ttn_error *err)
@@ -107,7 +115,7 @@ ttn_status ttn_card_add(ttn_card *c, const ttn_fasta_record *r, ttn_error *err)
     if (r->n > t->longest) t->longest = r->n;
     t->length[bucket_of(r->n)]++;
     if (r->n < TTN_CARD_EXACT) c->exact[r->n]++;
-    count_tokens(t, r->token, r->n);
+    count_tokens(c, r->token, r->n);
     ttn_status status = look_for(c->ids, &t->id, ttn_hash128_of(r->id, strlen(r->id)), c->n_file, r->line, err);
     if (status != TTN_OK) return status;
     return look_for(c->sequences, &t->sequence, ttn_hash128_of(r->token, (size_t)r->n), c->n_file, r->line, err);
@@ -145,6 +153,7 @@ ttn_status ttn_card_end_file(ttn_card *c, const char *name, const ttn_fasta *f, 
     ttn_card_file *file = &c->file[c->n_file];
     *file = (ttn_card_file){.status = status};
     c->n_file++;
+    fold_tokens(c);
     ttn_status copied = copy_text(f ? ttn_fasta_name(f) : name, &file->name, err);
     if (copied == TTN_OK && status != TTN_EOF && failure) copied = copy_text(failure->text, &file->failure, err);
     return copied == TTN_OK && f ? copy_found(file, f, err) : copied;

@@ -37,7 +37,7 @@ typedef struct {
     int64_t residues;
     int64_t shortest, longest;        /* 0: there is none */
     int64_t length[TTN_CARD_BUCKETS]; /* records */
-    int64_t token[TTN_MAX_TOKENS];    /* residues by token */
+    int64_t token[TTN_MAX_TOKENS];    /* residues by token, of files that have ended */
     ttn_card_twice id, sequence;
 } ttn_card_totals;
 

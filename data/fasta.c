@@ -274,10 +274,24 @@ static void resolve_cr(ttn_fasta *f, int next_is_lf)
 
 /* ---- headers ---- */
 
+/* Nearly all headers are. */
+static int is_ascii(const char *text, size_t n)
+{
+    unsigned char all = 0;
+    for (size_t i = 0; i < n; i++)
+        all |= (unsigned char)text[i];
+    return all < 0x80;
+}
+
 /* The header as UTF-8: what is none becomes U+FFFD. Returns how many bytes were replaced; *at: the first of them. */
 static int64_t make_text(const char *raw, size_t n, char *text, size_t *at)
 {
     static const char replacement[] = "\xef\xbf\xbd";
+    if (is_ascii(raw, n)) {
+        memcpy(text, raw, n);
+        text[n] = 0;
+        return 0;
+    }
     int64_t replaced = 0;
     for (size_t i = 0; i < n;) {
         const int length = ttn_fasta_utf8((const unsigned char *)raw + i, n - i);
@@ -383,7 +397,7 @@ static ttn_status end_header(ttn_fasta *f)
     const int64_t replaced = make_text(f->raw, f->n_raw, f->header, &at);
     const int64_t begins = f->record_offset - f->line_offset + 2;
     if (replaced > 0) note(f, 32, (waiting){.n = replaced, .line = f->record_line, .column = begins + (int64_t)at});
-    const char *mark = strstr(f->header, "\xef\xbb\xbf");
+    const char *mark = is_ascii(f->raw, f->n_raw) ? NULL : strstr(f->header, "\xef\xbb\xbf");
     if (mark)
         return refuse(f, 5, f->record_line, begins + (mark - f->header),
                       "a byte order mark inside the file: files were joined; take it out");

@@ -1,0 +1,46 @@
+#!/bin/bash
+# titin data check, as a user calls it.
+cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
+plan 17
+
+titin=$PWD/$BUILD/titin
+sample=data/sample/proteins-500.fasta.gz
+
+# run WORDS...: what titin said, and its exit code at the end.
+run() {
+    "$titin" data check "$@" 2>&1 < /dev/null
+    echo "exit $?"
+}
+# value KEY: of JSON with one key a line.
+value() { sed -n "s/^  \"$1\": \(.*[^,]\),\{0,1\}\$/\1/p"; }
+
+json=$("$titin" data check --json $sample)
+same 'the sample has 500 records' "$(value records <<< "$json")" 500
+same 'and 245,830 residues' "$(value residues <<< "$json")" 245830
+same 'and no errors' "$(value errors <<< "$json")" 0
+check 'the sample is the file that its sum says' sh -c 'cd data/sample && sha256sum -c --quiet SHA256SUMS'
+same 'a good file ends with 0' "$(run $sample | tail -n 1)" 'exit 0'
+same 'standard input, unpacked on the way, is the same' \
+    "$(zcat $sample | "$titin" data check --json - | value residues)" 245830
+
+printf '>a\nMKV\n>b\nMK5V\n' > "$work/bad.fa"
+output=$(run "$work/bad.fa")
+same 'a fault ends with 3' "$(tail -n 1 <<< "$output")" 'exit 3'
+check 'it is told with file, line and column' grep -q "bad.fa:4:3: character '5' (0x35)" <<< "$output"
+json=$("$titin" data check --json "$work/bad.fa" $sample 2> /dev/null)
+same 'as JSON it is counted' "$(value errors <<< "$json")" 1
+same 'and the other file is read' "$(value files <<< "$json") $(value residues <<< "$json")" '2 245833'
+same 'a setting changes the rule' "$(run "$work/bad.fa" data.strip_digits=yes | tail -n 1)" 'exit 0'
+same 'records that are left out end with 3' \
+    "$(run "$work/bad.fa" data.on_error=skip-record data.max_skipped=1 | tail -n 1)" 'exit 3'
+check 'a setting that is none is told' grep -q 'exit 2' <<< "$(run $sample data.stop=maybe)"
+
+head -c 90000 $sample > "$work/cut.fa.gz"
+check 'a file that was cut is told' grep -q 'cut.fa.gz: the file ends at compressed byte 90000' <<< "$(run "$work/cut.fa.gz")"
+check 'a file that is not there ends with 2' grep -q 'exit 2' <<< "$(run "$work/nothing.fa")"
+check 'no file ends with 2' grep -q 'exit 2' <<< "$(run data.stop=x)"
+
+before=$(ls -la "$work")
+run "$work"/*.fa > /dev/null
+same 'nothing is written' "$(ls -la "$work")" "$before"
+finish
