@@ -149,6 +149,7 @@ static void check_rows(const row *w, size_t n)
 
 static const row lines[] = {
     {1, "CR LF", TEXT(">a\r\nMKV\r\nLA\r\n"), "a=MKVLA;", {{1, 3, 1, 3}}},
+    {1, "columns behind CR LF", TEXT(">a\r\nMK?\r\n"), "", .failed = 38, .line = 2, .column = 3},
     {2, "CR alone", TEXT(">a\rMKV\rLA\r>b\rW\r"), "a=MKVLA;b=W;", {{2, 5, 1, 3}}},
     {2, "CR alone, the last one missing", TEXT(">a\rMKV"), "a=MKV;", {{2, 1, 1, 3}}},
     {3, "mixed", TEXT(">a\r\nMKV\nLA\r\n"), "a=MKVLA;", {{1, 2, 1, 3}, {3, 1, 1, 3}}},
