@@ -14,7 +14,7 @@
 #include "tests/harness/test.h"
 
 static const char text[] = ">a\nMKVLA\n>b\nMKK\n";
-enum { N_TEXT = sizeof text - 1 };
+enum { N_TEXT = sizeof text - 1, MOST = 16384 };
 
 static const char *in_folder(const char *name)
 {
@@ -36,7 +36,7 @@ static const char *write_file(const char *name, const void *bytes, size_t n)
 /* All of it, in parts of `room` bytes: the status, and what was read. */
 static ttn_status read_to_end(ttn_source *s, size_t room, made_bytes *ret, ttn_error *err)
 {
-    unsigned char part[64];
+    unsigned char part[MOST];
     size_t got = 1;
     ttn_status status = TTN_OK;
     *ret = (made_bytes){0};
@@ -52,7 +52,7 @@ static ttn_status read_path(const char *path, made_bytes *ret, ttn_error *err)
     ttn_source *s;
     *ret = (made_bytes){0};
     ttn_status status = ttn_source_open(path, NULL, &s, err);
-    if (status == TTN_OK) status = read_to_end(s, 16, ret, err);
+    if (status == TTN_OK) status = read_to_end(s, MOST, ret, err);
     ttn_source_close(s);
     return status;
 }
@@ -252,6 +252,21 @@ static void a_read_that_fails_reaches_the_user(void **state)
 static void short_reads_and_interrupted_ones_are_no_end(void **state)
 {
     (void)state;
+    /* More than is asked for at once. */
+    const size_t n = 1 << 20;
+    made_bytes long_text = {0}, got;
+    while (long_text.n < n)
+        made_append(&long_text, text, N_TEXT);
+    const char *long_path = write_file("long.fa", long_text.bytes, long_text.n);
+    ttn_error err = {0};
+    shim_arm(SHIM_STREAM, 1, SHIM_SHORT, 0, 1);
+    assert_ok(read_path(long_path, &got, &err), &err);
+    assert_true(shim_was_hit());
+    assert_int_equal(got.n, long_text.n);
+    assert_same_bits(got.bytes, long_text.bytes, got.n);
+    free(got.bytes);
+    free(long_text.bytes);
+
     const char *path = write_file("short.fa", text, N_TEXT);
     shim_arm(SHIM_STREAM, 1, SHIM_SHORT, 0, 1);
     assert_reads_as_text(path);
