@@ -47,8 +47,8 @@ struct ttn_fasta {
     uint8_t table[256]; /* the alphabet's map, with BYTE_SUBSTITUTE */
     uint8_t is_nucleotide[TTN_MAX_TOKENS];
     int is_alignment; /* A3M or A2M: gaps are taken out */
-    regex_t regex;
     int has_regex;
+    regex_t regex;
 
     /* The stream. */
     uint8_t *chunk; /* (CHUNK): bytes [at, end) are to be read; chunk[0] has offset `base` */
@@ -70,9 +70,9 @@ struct ttn_fasta {
     int in_record;
     int is_skipped;  /* it had a fault */
     int has_comment; /* a ';' line came before the first record */
+    int is_split;    /* at a "*" inside */
     waiting stops, blank_lines;
     int64_t lower_case;
-    int is_split;               /* at a "*" inside */
     int64_t pieces;             /* of it that were given */
     char raw[TTN_FASTA_HEADER]; /* the header as it stands there, n_raw of n_header bytes */
     size_t n_raw;
@@ -83,7 +83,6 @@ struct ttn_fasta {
     int64_t record_line, record_offset;
     int64_t n_empty;
     waiting last_empty;
-    int is_ready; /* `record` is to be given */
     ttn_fasta_record record;
 
     ttn_seen *ids;
@@ -91,9 +90,10 @@ struct ttn_fasta {
 
     ttn_fasta_counts found;
     ttn_error skipped[TTN_FASTA_PLACES];
-    int n_skipped_text;
     ttn_error failure; /* the first one, which stays */
     int failed_rule;
+    int n_skipped_text;
+    int is_ready; /* `record` is to be given */
     int ended;
 };
 

@@ -18,9 +18,9 @@ enum {
     SHIM_RENAME = 1 << 4, /* rename renameat2 */
     SHIM_CLOSE = 1 << 5,
     SHIM_OPEN = 1 << 6,
-    SHIM_FOLDER = 1 << 7, /* mkdir unlink rmdir symlink */
-    SHIM_SIZE = 1 << 8,   /* ftruncate posix_fallocate */
-    SHIM_READ = 1 << 9,   /* pread */
+    SHIM_FOLDER = 1 << 7,  /* mkdir unlink rmdir symlink */
+    SHIM_SIZE = 1 << 8,    /* ftruncate posix_fallocate */
+    SHIM_READ = 1 << 9,    /* pread */
     SHIM_STREAM = 1 << 10, /* read */
     SHIM_FILES = SHIM_WRITE | SHIM_FSYNC | SHIM_RENAME | SHIM_CLOSE | SHIM_OPEN | SHIM_FOLDER | SHIM_SIZE,
 };

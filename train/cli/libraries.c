@@ -5,6 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include <yaml.h>
+#include <zlib.h>
 #include "core/blas.h"
 #include "train/cli/libraries.h"
 
@@ -60,12 +61,19 @@ static const char *xxhash_version(char *room)
     return room;
 }
 
+static const char *version_of_zlib(char *room)
+{
+    snprintf(room, TTN_LIBRARY_VERSION, "%s", zlibVersion());
+    return room;
+}
+
 const ttn_library ttn_libraries[] = {
     {"OpenBLAS", "libopenblas", "matrix products", openblas_version},
     {"OpenMP", OPENMP_FILE, "threads", openmp_version},
     {"HDF5", "libhdf5_serial", "data stores and exports", hdf5_version},
     {"jansson", "libjansson", "JSON", jansson_version},
     {"libyaml", "libyaml-0", "configuration files", yaml_version},
+    {"zlib", "libz", "sequence files that are compressed", version_of_zlib},
     {"xxHash", NULL, "checksums", xxhash_version},
     {0},
 };
