@@ -34,7 +34,7 @@ graph.o   fnmatch     # freezing by pattern
 hdf5_export.o  H5[A-Z][A-Za-z0-9_]*|H5open|H5get_libversion  # files for h5py
 info.o    open|read|close|stat  # the first bytes of a file
 json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
-lock.o    flock|fstat|stat|ftruncate|pwrite|getpid|gethostname  # the lock of a folder, and who holds it
+lock.o    flock|fstat|l?stat|ftruncate|pwrite|getpid|gethostname  # the lock of a folder, and who holds it
 doctor.o  open|close|write|fsync|unlink|getpid|statfs|statvfs|getenv|omp_get_proc_bind|omp_get_num_places  # what a run would find
 machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  # what a process may use
 manifest.o  fstat|json_[a-z_]+  # trees of JSON, lengths of files
