@@ -64,12 +64,15 @@ static inline void made_member(made_bytes *m, const void *bytes, size_t n)
     made_member_with(m, header, sizeof header, bytes, n);
 }
 
-/* Members of `each` bytes; n is not 0. */
+/* Members of `each` bytes. */
 static inline made_bytes made_members(const void *bytes, size_t n, size_t each)
 {
     made_bytes m = {0};
-    for (size_t at = 0; at < n; at += each)
+    size_t at = 0;
+    do {
         made_member(&m, (const unsigned char *)bytes + at, n - at < each ? n - at : each);
+        at += each;
+    } while (at < n);
     return m;
 }
 

@@ -21,13 +21,13 @@ typedef struct {
 } wanted_note;
 
 typedef struct {
-    int rule; /* of the list that the row stands for */
+    int64_t rule; /* of the list that the row stands for */
     const char *what;
     const char *text; /* (n) */
     size_t n;
     const char *records; /* "id=RESIDUES;" of all that are given */
     wanted_note note[MAX_NOTES];
-    int failed; /* rule; 0: the file is accepted */
+    int64_t failed; /* rule; 0: the file is accepted */
     int64_t line, column;
     const char *words; /* of the message */
     ttn_fasta_rules rules;
@@ -96,11 +96,11 @@ static void check_notes(const row *w, const outcome *o)
         const ttn_fasta_note *got = &o->found.note[code];
         const wanted_note *note = wanted_of(w, code);
         if (got->n != (note ? note->n : 0))
-            fail_msg("FA%03d, %s: rule %d counted %" PRId64, w->rule, w->what, code, got->n);
+            fail_msg("FA%03d, %s: rule %d counted %" PRId64, (int)w->rule, w->what, code, got->n);
         if (!note) continue;
         assert_non_null(ttn_fasta_rule(code));
         if (got->place[0].line != note->line || got->place[0].column != note->column)
-            fail_msg("FA%03d, %s: rule %d at %" PRId64 ":%" PRId64, w->rule, w->what, code, got->place[0].line,
+            fail_msg("FA%03d, %s: rule %d at %" PRId64 ":%" PRId64, (int)w->rule, w->what, code, got->place[0].line,
                      got->place[0].column);
     }
 }
@@ -108,13 +108,13 @@ static void check_notes(const row *w, const outcome *o)
 static void check_failure(const row *w, const outcome *o)
 {
     if (o->status != TTN_EFORMAT || o->failed != w->failed)
-        fail_msg("FA%03d, %s: status %d, rule %d: %s", w->rule, w->what, o->status, o->failed, o->err.text);
+        fail_msg("FA%03d, %s: status %d, rule %d: %s", (int)w->rule, w->what, o->status, o->failed, o->err.text);
     if (o->err.line != w->line || o->err.column != w->column)
-        fail_msg("FA%03d, %s: at %" PRId64 ":%" PRId64 ": %s", w->rule, w->what, o->err.line, o->err.column,
+        fail_msg("FA%03d, %s: at %" PRId64 ":%" PRId64 ": %s", (int)w->rule, w->what, o->err.line, o->err.column,
                  o->err.text);
     char place[64] = "", code[16];
     if (w->line > 0) snprintf(place, sizeof place, ":%" PRId64 ":%" PRId64 ": ", w->line, w->column);
-    snprintf(code, sizeof code, "(FA%03d)", w->failed);
+    snprintf(code, sizeof code, "(FA%03d)", (int)w->failed);
     assert_contains(o->err.text, place);
     assert_contains(o->err.text, code);
     assert_contains(o->err.text, w->words ? w->words : "");
@@ -133,7 +133,7 @@ static void check_row(const row *w)
         if (w->failed)
             check_failure(w, &o);
         else if (o.status != TTN_EOF)
-            fail_msg("FA%03d, %s: %s", w->rule, w->what, o.err.text);
+            fail_msg("FA%03d, %s: %s", (int)w->rule, w->what, o.err.text);
         if (!w->failed) check_notes(w, &o);
         ttn_builder_drop(&o.records);
     }
@@ -372,7 +372,7 @@ static char *repeated(const char *head, char c, size_t n, const char *tail, size
     const size_t n_head = strlen(head), n_tail = strlen(tail);
     char *text = malloc(n_head + n + n_tail + 1);
     assert_non_null(text);
-    memcpy(text, head, n_head);
+    memcpy(text, head, n_head + 1);
     memset(text + n_head, c, n);
     memcpy(text + n_head + n, tail, n_tail + 1);
     *ret_n = n_head + n + n_tail;
@@ -720,7 +720,7 @@ static void the_same_records_in_any_dressing(void **state)
         for (dressing how = 0; how < N_DRESSINGS; how++) {
             const made_bytes m = dressed(&s, how, (uint64_t)i);
             outcome o = read_all("in.fa", m.bytes, m.n, i % 3 == 0 ? 17 : 0, NULL);
-            if (o.status != TTN_EOF || !o.records.text || strcmp(o.records.text, wanted.text) != 0)
+            if (o.status != TTN_EOF || !o.records.text || !wanted.text || strcmp(o.records.text, wanted.text) != 0)
                 fail_msg("set %" PRId64 ", dressing %d: %s", i, how, o.err.text);
             ttn_builder_drop(&o.records);
             free(m.bytes);
