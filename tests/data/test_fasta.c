@@ -129,7 +129,7 @@ static void check_row(const row *w)
         outcome o = read_all(w->name ? w->name : "in.fa", w->text, w->n, most[i], &w->rules);
         const char *records = o.records.text ? o.records.text : "";
         if (w->records && strcmp(records, w->records) != 0)
-            fail_msg("FA%03d, %s, reads of %zu: '%.300s'; %s", w->rule, w->what, most[i], records, o.err.text);
+            fail_msg("FA%03d, %s, reads of %zu: '%.300s'; %s", (int)w->rule, w->what, most[i], records, o.err.text);
         if (w->failed)
             check_failure(w, &o);
         else if (o.status != TTN_EOF)

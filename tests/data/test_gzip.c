@@ -325,9 +325,9 @@ static void a_cut_file_is_never_accepted(void **state)
 static void a_flipped_bit_is_an_error_or_changes_nothing(void **state)
 {
     (void)state;
-    const made_bytes text = random_fasta(12000);
-    made_bytes packed[] = {made_members(text.bytes, text.n, text.n), made_bgzf(text.bytes, text.n, 4000, 1),
-                           made_members(text.bytes, text.n, 2000)};
+    const made_bytes text = random_fasta(6000);
+    made_bytes packed[] = {made_members(text.bytes, text.n, text.n), made_bgzf(text.bytes, text.n, 2500, 1),
+                           made_members(text.bytes, text.n, 1500)};
     const int64_t flips = ttn_test_long() ? 100000 : ttn_scaled(20000, 500);
     int64_t harmless = 0;
     for (int64_t i = 0; i < flips; i++) {
