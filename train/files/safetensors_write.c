@@ -322,7 +322,7 @@ static ttn_status write_set(const char *path, const ttn_safetensors_content *c, 
     json_t *map = json_object();
     const char *index = ttn_arena_text(texts, "%s.index.json", path);
     if (!index) status = no_memory(err);
-    if (status == TTN_OK && lstat(index, &about) == 0)
+    if (index && lstat(index, &about) == 0)
         status =
             TTN_FAIL(err, TTN_EINVAL,
                      "%s: is the index of a set that is there, and would lead to old and new shards while they are "
