@@ -278,6 +278,7 @@ static json_t *dotted_schema(const ttn_config_table *t)
         json_t *pattern = json_sprintf("^%.*s[.]%s%s$", (int)(dot - name), name, dot + 1,
                                        t->row[i].is_list ? "([.](0|[1-9][0-9]*))?" : "");
         json_t *key = json_sprintf("#/properties/%.*s/properties/%s", (int)(dot - name), name, dot + 1);
+        if (!pattern) json_decref(key); /* else json_pack takes it */
         failed = !pattern || json_object_set_new(dotted, json_string_value(pattern), json_pack("{s:o}", "$ref", key));
         json_decref(pattern);
     }

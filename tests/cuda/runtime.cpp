@@ -609,9 +609,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     return cudaSuccess;
 }
 
+/* An event outlives its stream, whose work was done, or dropped after a failure, when it was destroyed. */
 static void run_until_event(CUstream_st *on, CUevent_st *event, int64_t number)
 {
-    if (number > 0) run_until(on, [=] { return event->done >= number; });
+    const bool lives =
+        on == &self.default_stream || std::find(self.streams.begin(), self.streams.end(), on) != self.streams.end();
+    if (number > event->done && lives) run_until(on, [=] { return event->done >= number; });
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
