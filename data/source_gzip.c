@@ -7,6 +7,7 @@
  * to be right. A longer one has to be given on while it comes, since its checksum is its last word: then the end of
  * the stream is never reported, but the damage, and who has read it gives up what he has made of it.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,9 +164,10 @@ static ttn_status begin_member(unpacker *u, ttn_error *err)
     u->member_at = u->at;
     u->block_size = 0;
     u->header_crc = 0;
-    const unsigned char *b;
+    const unsigned char *b = NULL;
     ttn_status status = take_header(u, 10, &b, err);
     if (status != TTN_OK) return status;
+    assert(b);
     const int flags = b[3];
     if (b[2] != 8 || flags & FLAG_RESERVED)
         return TTN_FAIL_AT(
@@ -363,6 +365,7 @@ static ttn_status start(unpacker *u, ttn_error *err)
 {
     u->in = malloc(IN); /* not zeroed, which would cost as much as reading a small file */
     if (!u->in) return TTN_FAIL(err, TTN_ENOMEM, "out of memory for the bytes of %s", u->source.name);
+    memset(u->in, 0, 2);
     ttn_status status = fetch(u, 2, err);
     if (status != TTN_OK) return status;
     u->source.facts.is_gzip = at_hand(u) >= 2 && u->in[0] == 0x1f && u->in[1] == 0x8b;

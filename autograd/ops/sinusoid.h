@@ -22,7 +22,8 @@ static inline int64_t ttn_sinusoid_pairs(const ttn_sinusoid_attributes *a, int64
 static inline double ttn_sinusoid_steps(const ttn_sinusoid_attributes *a, int64_t C)
 {
     if (a->form == TTN_SINUSOID_INTERLEAVED) return (double)C / 2;
-    return C / 2 > 1 ? (double)(C / 2 - 1) : 1;
+    const int64_t half = C / 2;
+    return half > 1 ? (double)(half - 1) : 1;
 }
 TTN_HD double ttn_sinusoid_frequency(int64_t j, double steps)
 {

@@ -43,8 +43,10 @@ static size_t decode(char *text)
         }
         c++;
         if (*c == 'x') {
-            assert_true(digit_of(c[1]) >= 0 && digit_of(c[2]) >= 0);
-            *to++ = (char)(digit_of(c[1]) << 4 | digit_of(c[2]));
+            const int high = digit_of(c[1]);
+            const int low = digit_of(c[2]);
+            assert_true(high >= 0 && low >= 0);
+            *to++ = (char)(high * 16 + low);
             c += 2;
         } else {
             const char *known = strchr("nn\ntt\trr\r\\\\\\", *c);

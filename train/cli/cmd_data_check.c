@@ -48,6 +48,7 @@ static ttn_status configure(const ttn_cli_call *call, ttn_config_table **ret_tab
 {
     *ret_table = NULL;
     *ret = NULL;
+    *ret_rules = (ttn_fasta_rules){0};
     char **setting = calloc((size_t)call->n_argument + 1, sizeof *setting);
     if (!setting) return TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
     ttn_cli_call settings = *call;
