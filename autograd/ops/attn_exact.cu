@@ -335,7 +335,7 @@ static __device__ real side_sum(real x)
 /* The softmax of a tile's rows so far, the same in the 16 threads of a row. */
 typedef struct {
     real max[MICRO];
-    double sum[MICRO]; /* in double, since it has up to 10^4 terms: 2 of 1,000 operations */
+    double sum[MICRO]; /* in double, since it has up to 10^4 terms; its cost on a GPU is not measured */
 } running;
 
 /* a becomes exp(a - m) with the new m; factor: what sums so far are worth. */
