@@ -31,7 +31,9 @@ cpu.o     getauxval   # what the processor can do
 disk.o    open|close|write|pread|fsync|mkdir|rmdir|unlink|rename|renameat2|lstat|chmod|statvfs|opendir|readdir|closedir  # files and folders
 device_cpu.o sysconf  # how much memory and how many processors there are
 graph.o   fnmatch     # freezing by pattern
-hdf5_export.o  H5[A-Z][A-Za-z0-9_]*|H5open|H5get_libversion  # files for h5py
+hdf5.o        H5[A-Z][A-Za-z0-9_]*|H5open|H5get_libversion  # files in HDF5
+hdf5_read.o   H5[A-Z][A-Za-z0-9_]*|H5open
+hdf5_write.o  H5[A-Z][A-Za-z0-9_]*|H5open
 info.o    open|read|close|stat  # the first bytes of a file
 json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
 lock.o    flock|fstat|l?stat|ftruncate|pwrite|getpid|gethostname  # the lock of a folder, and who holds it

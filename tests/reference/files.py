@@ -3,8 +3,8 @@
 
     python3 -m venv /tmp/reference && /tmp/reference/bin/pip install numpy safetensors h5py
     /tmp/reference/bin/python tests/reference/files.py make
-    make build/tests/train/test_safetensors build/tests/train/test_export
-    /tmp/reference/bin/python tests/reference/files.py check build/tests/train
+    make build/tests/train/test_safetensors build/tests/train/test_export build/tests/core/test_hdf5
+    /tmp/reference/bin/python tests/reference/files.py check build/tests
 
 `make` writes golden/*.safetensors and golden/*.npy: the tests read the former to the bit, and what they write must be the
 same bytes. `check` lets the test programs write their samples into a folder and reads those with the three packages; it
@@ -176,7 +176,12 @@ def check_hdf5(folder):
 def check(programs):
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for program, child in [("test_safetensors", "write"), ("test_safetensors", "corpus"), ("test_export", "write")]:
+        for program, child in [
+            ("train/test_safetensors", "write"),
+            ("train/test_safetensors", "corpus"),
+            ("train/test_export", "write"),
+            ("core/test_hdf5", "write"),
+        ]:
             (folder / "corpus").mkdir(exist_ok=True)
             to = folder / "corpus" if child == "corpus" else folder
             subprocess.run([pathlib.Path(programs) / program, "--child", child, to], check=True)

@@ -1,4 +1,4 @@
-/* HDF5 files for h5py and the like: results that are written once, checked, and never appended to.
+/* HDF5 files that are written once, checked, and never appended to: what h5py and the like read, and stores of sequences.
  *
  * Each file is written aside, closed, opened again, read whole against what was given to it, and only then brought to the
  * disk and named (core/atomic.h). For the reasons below it is written by one thread, in the newest format of HDF5 1.10 (which
@@ -16,10 +16,11 @@
  *
  * Calls stick: after a failure later ones do nothing, and ttn_hdf5_commit returns the first with HDF5's own reason.
  */
-#ifndef TTN_HDF5_EXPORT_H
-#define TTN_HDF5_EXPORT_H
+#ifndef TTN_HDF5_WRITE_H
+#define TTN_HDF5_WRITE_H
 
 #include <stdint.h>
+#include "core/hash.h"
 #include "core/status.h"
 #include "core/tensor.h"
 
@@ -51,6 +52,25 @@ void ttn_hdf5_texts(ttn_hdf5 *h, const char *name, const char *const *text, int6
 
 /* Dataset `scale` (of one dimension) names the places along dimension d of `name`, and is called `label` there. */
 void ttn_hdf5_scale(ttn_hdf5 *h, const char *name, int d, const char *scale, const char *label);
+
+/* ---- columns: datasets of one dimension that grow side by side, when nobody knows how long they will be ---- */
+
+typedef struct ttn_hdf5_column ttn_hdf5_column;
+
+/* Types as of ttn_hdf5_shape. In chunks of 1 MiB, or of its whole length where that is less; compressed: shuffle and gzip 1.
+ * It belongs to h, and holds 1 MiB. NULL when h has failed; calls with it do nothing. */
+ttn_hdf5_column *ttn_hdf5_column_create(ttn_hdf5 *h, const char *name, ttn_dtype type, int compressed);
+void ttn_hdf5_column_add(ttn_hdf5_column *c, int64_t n, const void *numbers);
+
+/* How many there are, and the hash of their bytes in the file (little-endian). */
+int64_t ttn_hdf5_column_count(const ttn_hdf5_column *c);
+ttn_hash128 ttn_hdf5_column_hash(const ttn_hdf5_column *c);
+
+/* Numbers [first, first + n) of those that were added, before the commit. After a failure of h: `into` is as it was. */
+void ttn_hdf5_column_read(ttn_hdf5_column *c, int64_t first, int64_t n, void *into);
+
+/* The first failure of any call so far. */
+TTN_MUST_USE ttn_status ttn_hdf5_status(const ttn_hdf5 *h, ttn_error *err);
 
 /* Close, read again, name. Returns the first failure of any call. */
 TTN_MUST_USE ttn_status ttn_hdf5_commit(ttn_hdf5 *h, ttn_error *err);

@@ -1,18 +1,14 @@
 #include <assert.h>
-#include <hdf5.h>
 #include <hdf5_hl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/atomic.h"
 #include "core/hash.h"
+#include "core/hdf5.h"
+#include "core/hdf5_write.h"
 #include "core/memory.h"
 #include "core/text.h"
-#include "train/files/hdf5_export.h"
-
-/* Its constants call this, which ends the process when headers and library differ; has_right_version says so instead. */
-#undef H5CHECK
-#define H5CHECK
 
 /* What a dataset or an attribute was given, to be compared with what is read back. */
 typedef struct written {
@@ -37,46 +33,33 @@ struct ttn_hdf5 {
     ttn_desc desc;
     int64_t n_row; /* so far */
     ttn_hash *hash;
+
+    ttn_hdf5_column *column; /* the last one; each leads to the one before it */
 };
 
-enum { NONE = -1, CHUNK_BYTES = 256 << 10, GZIP_LEVEL = 4, PIECE = 1 << 20 };
+/* A dataset is made when its first chunk is full, or at the end: then its length is known, and a short one takes no room for
+ * what never came. */
+struct ttn_hdf5_column {
+    ttn_hdf5 *of;
+    const char *name;
+    ttn_dtype type;
+    size_t size; /* of a number */
+    int compressed;
+    char *waiting; /* (COLUMN_BYTES) n_waiting numbers that are not written yet */
+    int64_t n_waiting, n_written;
+    hid_t dataset; /* negative: not made yet, or closed */
+    ttn_hash *hash;
+    ttn_hdf5_column *before;
+};
 
-/* ---- HDF5's own reasons: taken from its stack and never printed ---- */
-
-typedef struct {
-    H5E_auto2_t print;
-    void *data;
-} silence;
-
-static silence be_silent(void)
-{
-    silence before = {0};
-    (void)H5Eget_auto2(H5E_DEFAULT, &before.print, &before.data);
-    (void)H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-    return before;
-}
-
-static void end_silence(silence before)
-{
-    (void)H5Eset_auto2(H5E_DEFAULT, before.print, before.data);
-}
-
-/* The innermost entry of the stack is the cause. */
-static herr_t take_reason(unsigned n, const H5E_error2_t *entry, void *data)
-{
-    (void)n;
-    char *reason = data;
-    if (!*reason && entry->desc) snprintf(reason, TTN_ERROR_TEXT / 2, "%s", entry->desc);
-    return 0;
-}
+enum { CHUNK_BYTES = 256 << 10, COLUMN_BYTES = 1 << 20, GZIP_LEVEL = 4, COLUMN_GZIP_LEVEL = 1, PIECE = 1 << 20 };
 
 static void fail(ttn_hdf5 *h, const char *doing, const char *what)
 {
     if (h->status != TTN_OK) return;
-    char reason[TTN_ERROR_TEXT / 2] = "";
-    (void)H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_reason, reason);
+    char reason[TTN_HDF5_REASON];
     h->status = TTN_FAIL(&h->err, TTN_EIO, "%s: HDF5 cannot %s '%.100s': %s; nothing was put in its place", h->name,
-                         doing, what, *reason ? reason : "it gives no reason");
+                         doing, what, ttn_hdf5_reason(reason));
 }
 
 static void fail_memory(ttn_hdf5 *h)
@@ -101,38 +84,24 @@ static void remember(ttn_hdf5 *h, const char *name, const char *of, ttn_hash128 
 
 /* ---- create ---- */
 
-/* V110 to the newest: see the header. STRONG: closing the file closes all that is open in it. */
-static hid_t open_properties(void)
+/* Properties of something that is made without the time when it was, so that the same data are the same bytes. */
+static hid_t without_times(hid_t kind)
 {
-    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-    if (access < 0) return access;
-    if (H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_LATEST) < 0 ||
-        H5Pset_fclose_degree(access, H5F_CLOSE_STRONG) < 0) {
-        (void)H5Pclose(access);
-        return NONE;
-    }
-    return access;
-}
-
-static int has_right_version(ttn_hdf5 *h)
-{
-    unsigned major = 0, minor = 0, release = 0;
-    if (H5get_libversion(&major, &minor, &release) < 0) {
-        fail(h, "tell its version for", "the file");
-    } else if (major != H5_VERS_MAJOR || minor != H5_VERS_MINOR) {
-        h->status = TTN_FAIL(&h->err, TTN_EIO, "%s: titin was built for HDF5 %d.%d and runs with %u.%u; build it again",
-                             h->name, H5_VERS_MAJOR, H5_VERS_MINOR, major, minor);
-    }
-    return h->status == TTN_OK;
+    hid_t properties = H5Pcreate(kind);
+    if (properties < 0 || H5Pset_obj_track_times(properties, 0) >= 0) return properties;
+    (void)H5Pclose(properties);
+    return TTN_HDF5_NONE;
 }
 
 static void create_file(ttn_hdf5 *h)
 {
-    if (!has_right_version(h)) return;
-    hid_t access = open_properties();
-    h->file = access < 0 ? NONE : H5Fcreate(ttn_atomic_path(h->atomic), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    h->status = ttn_hdf5_check_version(h->name, &h->err);
+    if (h->status != TTN_OK) return;
+    hid_t access = ttn_hdf5_access(), root = without_times(H5P_FILE_CREATE);
+    if (access >= 0 && root >= 0) h->file = H5Fcreate(ttn_atomic_path(h->atomic), H5F_ACC_TRUNC, root, access);
     if (h->file < 0) fail(h, "create", "the file");
     if (access >= 0 && H5Pclose(access) < 0) fail(h, "create", "the file");
+    if (root >= 0 && H5Pclose(root) < 0) fail(h, "create", "the file");
 }
 
 ttn_status ttn_hdf5_create(const char *path, ttn_hdf5 **ret, ttn_error *err)
@@ -141,7 +110,7 @@ ttn_status ttn_hdf5_create(const char *path, ttn_hdf5 **ret, ttn_error *err)
     *ret = NULL;
     ttn_hdf5 *h = ttn_alloc_or_say(1, sizeof *h, "an HDF5 file to be written", err);
     if (!h) return TTN_ENOMEM;
-    *h = (ttn_hdf5){.file = NONE, .dataset = NONE};
+    *h = (ttn_hdf5){.file = TTN_HDF5_NONE, .dataset = TTN_HDF5_NONE};
     ttn_status status = ttn_arena_create(0, &h->texts, err);
     if (status == TTN_OK) status = ttn_hash_create(&h->hash, err);
     if (status == TTN_OK) {
@@ -150,9 +119,9 @@ ttn_status ttn_hdf5_create(const char *path, ttn_hdf5 **ret, ttn_error *err)
     }
     if (status == TTN_OK) status = ttn_atomic_file_create(path, &h->atomic, err);
     if (status == TTN_OK) {
-        silence before = be_silent();
+        ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
         create_file(h);
-        end_silence(before);
+        ttn_hdf5_end_quiet(before);
         status = h->status;
         if (status != TTN_OK && err && err->status == TTN_OK) *err = h->err;
     }
@@ -168,94 +137,56 @@ ttn_status ttn_hdf5_create(const char *path, ttn_hdf5 **ret, ttn_error *err)
 void ttn_hdf5_group(ttn_hdf5 *h, const char *name)
 {
     if (h->status != TTN_OK) return;
-    silence before = be_silent();
-    hid_t group = H5Gcreate2(h->file, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
+    hid_t how = without_times(H5P_GROUP_CREATE);
+    hid_t group = how < 0 ? TTN_HDF5_NONE : H5Gcreate2(h->file, name, H5P_DEFAULT, how, H5P_DEFAULT);
     if (group < 0 || H5Gclose(group) < 0) fail(h, "create the group", name);
-    end_silence(before);
+    if (how >= 0 && H5Pclose(how) < 0) fail(h, "create the group", name);
+    ttn_hdf5_end_quiet(before);
 }
 
 /* An attribute of one value; what is given has the bytes that are stored. */
 static void put_note(ttn_hdf5 *h, const char *of, const char *key, hid_t stored, hid_t given, const void *value)
 {
     hid_t space = H5Screate(H5S_SCALAR);
-    hid_t note =
-        space < 0 ? NONE : H5Acreate_by_name(h->file, of, key, stored, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    hid_t note = space < 0 ? TTN_HDF5_NONE
+                           : H5Acreate_by_name(h->file, of, key, stored, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
     if (note < 0 || H5Awrite(note, given, value) < 0) fail(h, "write the attribute", key);
     if (note >= 0 && H5Aclose(note) < 0) fail(h, "close the attribute", key);
     if (space >= 0 && H5Sclose(space) < 0) fail(h, "close the attribute", key);
     if (h->status == TTN_OK) remember(h, key, of, ttn_hash128_of(value, H5Tget_size(given)));
 }
 
-/* UTF-8 of n bytes, padded with 0. */
-static hid_t text_type(size_t n)
-{
-    hid_t type = H5Tcopy(H5T_C_S1);
-    if (type < 0) return type;
-    if (H5Tset_size(type, n > 0 ? n : 1) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0 ||
-        H5Tset_strpad(type, H5T_STR_NULLPAD) < 0) {
-        (void)H5Tclose(type);
-        return NONE;
-    }
-    return type;
-}
-
 void ttn_hdf5_note_text(ttn_hdf5 *h, const char *of, const char *key, const char *text)
 {
     if (h->status != TTN_OK) return;
-    silence before = be_silent();
-    hid_t type = text_type(strlen(text));
+    ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
+    hid_t type = ttn_hdf5_text_type(strlen(text));
     if (type < 0)
         fail(h, "write the attribute", key);
     else
         put_note(h, of, key, type, type, text);
     if (type >= 0 && H5Tclose(type) < 0) fail(h, "close the attribute", key);
-    end_silence(before);
+    ttn_hdf5_end_quiet(before);
 }
 
 void ttn_hdf5_note_integer(ttn_hdf5 *h, const char *of, const char *key, int64_t value)
 {
     if (h->status != TTN_OK) return;
-    silence before = be_silent();
+    ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
     put_note(h, of, key, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
-    end_silence(before);
+    ttn_hdf5_end_quiet(before);
 }
 
 void ttn_hdf5_note_real(ttn_hdf5 *h, const char *of, const char *key, double value)
 {
     if (h->status != TTN_OK) return;
-    silence before = be_silent();
+    ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
     put_note(h, of, key, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
-    end_silence(before);
+    ttn_hdf5_end_quiet(before);
 }
 
 /* ---- datasets ---- */
-
-/* HDF5's type for numbers of the file and of memory alike; the caller closes it. */
-static hid_t number_type(ttn_dtype type)
-{
-    switch (ttn_dtype_stored(type)) {
-    case TTN_F32:
-        return H5Tcopy(H5T_IEEE_F32LE);
-    case TTN_F64:
-        return H5Tcopy(H5T_IEEE_F64LE);
-    case TTN_I32:
-        return H5Tcopy(H5T_STD_I32LE);
-    case TTN_I64:
-        return H5Tcopy(H5T_STD_I64LE);
-    case TTN_U8:
-        return H5Tcopy(H5T_STD_U8LE);
-    default:
-        break;
-    }
-    assert(ttn_dtype_stored(type) == TTN_F16);
-    hid_t half = H5Tcopy(H5T_IEEE_F32LE); /* IEEE binary16, as h5py makes it: fields, then size, then bias */
-    if (half >= 0 &&
-        (H5Tset_fields(half, 15, 10, 5, 0, 10) < 0 || H5Tset_size(half, 2) < 0 || H5Tset_ebias(half, 15) < 0)) {
-        (void)H5Tclose(half);
-        return NONE;
-    }
-    return half;
-}
 
 /* From the last dimension backwards as much as fits, so that a chunk is a piece of contiguous rows. */
 static void choose_chunk(const ttn_hdf5_shape *shape, hsize_t *chunk)
@@ -271,28 +202,30 @@ static void choose_chunk(const ttn_hdf5_shape *shape, hsize_t *chunk)
     }
 }
 
-/* How it is laid out: chunks with a checksum, if it has dimensions. */
-static hid_t layout_of(int ndim, const hsize_t *chunk, int compressed)
+/* How it is laid out: chunks with a checksum, if it has dimensions. gzip_level 0: not compressed. */
+static hid_t layout_of(int ndim, const hsize_t *chunk, unsigned gzip_level)
 {
-    hid_t layout = H5Pcreate(H5P_DATASET_CREATE);
+    hid_t layout = without_times(H5P_DATASET_CREATE);
     if (layout < 0 || ndim == 0) return layout;
     int failed = H5Pset_chunk(layout, ndim, chunk) < 0;
-    if (compressed) failed = failed || H5Pset_shuffle(layout) < 0 || H5Pset_deflate(layout, GZIP_LEVEL) < 0;
+    if (gzip_level > 0) failed = failed || H5Pset_shuffle(layout) < 0 || H5Pset_deflate(layout, gzip_level) < 0;
     failed = failed || H5Pset_fletcher32(layout) < 0;
     if (!failed) return layout;
     (void)H5Pclose(layout);
-    return NONE;
+    return TTN_HDF5_NONE;
 }
 
-/* An open dataset, or NONE with h's failure. */
+/* An open dataset, or TTN_HDF5_NONE with h's failure; the caller closes type. grows: its first dimension will. */
 static hid_t create_dataset(ttn_hdf5 *h, const char *name, hid_t type, int ndim, const int64_t *dim,
-                            const hsize_t *chunk, int compressed)
+                            const hsize_t *chunk, unsigned gzip_level, int grows)
 {
-    hsize_t extent[TTN_MAX_DIM] = {0};
-    for (int d = 0; d < ndim; d++)
+    hsize_t extent[TTN_MAX_DIM] = {0}, most[TTN_MAX_DIM] = {0};
+    for (int d = 0; d < ndim; d++) {
         extent[d] = (hsize_t)dim[d];
-    hid_t space = ndim == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(ndim, extent, NULL);
-    hid_t layout = layout_of(ndim, chunk, compressed), dataset = NONE;
+        most[d] = d == 0 && grows ? H5S_UNLIMITED : extent[d];
+    }
+    hid_t space = ndim == 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(ndim, extent, most);
+    hid_t layout = layout_of(ndim, chunk, gzip_level), dataset = TTN_HDF5_NONE;
     if (space >= 0 && layout >= 0 && type >= 0)
         dataset = H5Dcreate2(h->file, name, type, space, H5P_DEFAULT, layout, H5P_DEFAULT);
     if (dataset < 0) fail(h, "create the dataset", name);
@@ -306,7 +239,7 @@ static void end_dataset(ttn_hdf5 *h)
 {
     if (h->dataset < 0) return;
     hid_t dataset = h->dataset;
-    h->dataset = NONE;
+    h->dataset = TTN_HDF5_NONE;
     assert(h->status != TTN_OK || h->desc.ndim == 0 || h->n_row == h->desc.dim[0]);
     if (H5Dclose(dataset) < 0) fail(h, "write", h->dataset_name);
     if (h->status == TTN_OK) remember(h, h->dataset_name, NULL, ttn_hash_final(h->hash));
@@ -323,41 +256,21 @@ void ttn_hdf5_dataset(ttn_hdf5 *h, const char *name, const ttn_hdf5_shape *shape
         h->status = status;
         return;
     }
-    silence before = be_silent();
+    ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
     end_dataset(h);
     hsize_t chunk[TTN_MAX_DIM];
     choose_chunk(shape, chunk);
-    hid_t type = number_type(shape->desc.type);
+    hid_t type = ttn_hdf5_number_type(shape->desc.type);
     if (h->status == TTN_OK)
-        h->dataset = create_dataset(h, name, type, shape->desc.ndim, shape->desc.dim, chunk, shape->compressed);
+        h->dataset = create_dataset(h, name, type, shape->desc.ndim, shape->desc.dim, chunk,
+                                    shape->compressed ? GZIP_LEVEL : 0, 0);
     if (type >= 0 && H5Tclose(type) < 0) fail(h, "create the dataset", name);
     h->desc = shape->desc;
     h->n_row = 0;
     ttn_hash_reset(h->hash);
     h->dataset_name = ttn_arena_text(h->texts, "%s", name);
     if (!h->dataset_name) fail_memory(h);
-    end_silence(before);
-}
-
-/* Rows [first, first + n) of an open dataset: one selection for memory and one for the file. Written or read. */
-static int move_rows(hid_t dataset, const ttn_desc *desc, int64_t first, int64_t n, const void *from, void *to)
-{
-    hsize_t start[TTN_MAX_DIM] = {(hsize_t)first}, count[TTN_MAX_DIM] = {(hsize_t)n};
-    for (int d = 1; d < desc->ndim; d++)
-        count[d] = (hsize_t)desc->dim[d];
-    hid_t type = number_type(desc->type), file = H5Dget_space(dataset), memory = NONE;
-    int done = type >= 0 && file >= 0;
-    if (done && desc->ndim > 0) {
-        memory = H5Screate_simple(desc->ndim, count, NULL);
-        done = memory >= 0 && H5Sselect_hyperslab(file, H5S_SELECT_SET, start, NULL, count, NULL) >= 0;
-    }
-    hid_t shape = desc->ndim > 0 ? memory : H5S_ALL, place = desc->ndim > 0 ? file : H5S_ALL;
-    if (done && from) done = H5Dwrite(dataset, type, shape, place, H5P_DEFAULT, from) >= 0;
-    if (done && to) done = H5Dread(dataset, type, shape, place, H5P_DEFAULT, to) >= 0;
-    if (memory >= 0 && H5Sclose(memory) < 0) done = 0;
-    if (file >= 0 && H5Sclose(file) < 0) done = 0;
-    if (type >= 0 && H5Tclose(type) < 0) done = 0;
-    return done;
+    ttn_hdf5_end_quiet(before);
 }
 
 static size_t row_bytes(const ttn_desc *desc)
@@ -376,11 +289,11 @@ void ttn_hdf5_append(ttn_hdf5 *h, int64_t n_row, const void *numbers)
         h->n_row += n_row;
         return;
     }
-    silence before = be_silent();
-    if (!move_rows(h->dataset, &h->desc, h->n_row, n_row, numbers, NULL)) fail(h, "write", h->dataset_name);
+    ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
+    if (!ttn_hdf5_move_rows(h->dataset, &h->desc, h->n_row, n_row, numbers, NULL)) fail(h, "write", h->dataset_name);
     ttn_hash_update(h->hash, numbers, (size_t)n_row * row_bytes(&h->desc));
     h->n_row += n_row;
-    end_silence(before);
+    ttn_hdf5_end_quiet(before);
 }
 
 void ttn_hdf5_texts(ttn_hdf5 *h, const char *name, const char *const *text, int64_t n)
@@ -396,29 +309,29 @@ void ttn_hdf5_texts(ttn_hdf5 *h, const char *name, const char *const *text, int6
     }
     for (int64_t i = 0; i < n; i++)
         memcpy(all + (size_t)i * longest, text[i], strlen(text[i]));
-    silence before = be_silent();
+    ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
     end_dataset(h);
     hsize_t chunk = (hsize_t)(CHUNK_BYTES / longest);
     if (chunk > (hsize_t)n) chunk = (hsize_t)n;
     if (chunk == 0) chunk = 1;
-    hid_t type = text_type(longest), dataset = NONE;
-    if (h->status == TTN_OK) dataset = create_dataset(h, name, type, 1, &n, &chunk, 0);
+    hid_t type = ttn_hdf5_text_type(longest), dataset = TTN_HDF5_NONE;
+    if (h->status == TTN_OK) dataset = create_dataset(h, name, type, 1, &n, &chunk, 0, 0);
     if (dataset >= 0 && n > 0 && H5Dwrite(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, all) < 0)
         fail(h, "write", name);
     if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "write", name);
     if (type >= 0 && H5Tclose(type) < 0) fail(h, "write", name);
     if (h->status == TTN_OK) remember(h, name, NULL, ttn_hash128_of(all, (size_t)n * longest));
-    end_silence(before);
+    ttn_hdf5_end_quiet(before);
     ttn_free(all);
 }
 
 void ttn_hdf5_scale(ttn_hdf5 *h, const char *name, int d, const char *scale, const char *label)
 {
     if (h->status != TTN_OK) return;
-    silence before = be_silent();
+    ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
     end_dataset(h);
-    hid_t dataset = h->status == TTN_OK ? H5Dopen2(h->file, name, H5P_DEFAULT) : NONE;
-    hid_t places = dataset < 0 ? NONE : H5Dopen2(h->file, scale, H5P_DEFAULT);
+    hid_t dataset = h->status == TTN_OK ? H5Dopen2(h->file, name, H5P_DEFAULT) : TTN_HDF5_NONE;
+    hid_t places = dataset < 0 ? TTN_HDF5_NONE : H5Dopen2(h->file, scale, H5P_DEFAULT);
     int done = places >= 0;
     if (done && H5DSis_scale(places) <= 0) done = H5DSset_scale(places, label) >= 0;
     done =
@@ -426,7 +339,127 @@ void ttn_hdf5_scale(ttn_hdf5 *h, const char *name, int d, const char *scale, con
     if (!done) fail(h, "give a scale to", name);
     if (places >= 0 && H5Dclose(places) < 0) fail(h, "give a scale to", name);
     if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "give a scale to", name);
-    end_silence(before);
+    ttn_hdf5_end_quiet(before);
+}
+
+/* ---- columns ---- */
+
+ttn_hdf5_column *ttn_hdf5_column_create(ttn_hdf5 *h, const char *name, ttn_dtype type, int compressed)
+{
+    if (h->status != TTN_OK) return NULL;
+    ttn_hdf5_column *c = ttn_arena_alloc(h->texts, sizeof *c);
+    if (!c) {
+        fail_memory(h);
+        return NULL;
+    }
+    *c = (ttn_hdf5_column){.of = h,
+                           .name = ttn_arena_text(h->texts, "%s", name),
+                           .type = type,
+                           .size = ttn_dtype_size(type),
+                           .compressed = compressed,
+                           .waiting = ttn_alloc(COLUMN_BYTES),
+                           .dataset = TTN_HDF5_NONE,
+                           .before = h->column};
+    h->column = c; /* which frees what there is of it */
+    if (!c->name || !c->waiting) fail_memory(h);
+    if (h->status == TTN_OK) h->status = ttn_hash_create(&c->hash, &h->err);
+    return h->status == TTN_OK ? c : NULL;
+}
+
+/* What waits becomes the next numbers of the dataset, which is made before if it was not. grows: more may come. */
+static void write_waiting(ttn_hdf5_column *c, int grows)
+{
+    ttn_hdf5 *h = c->of;
+    const int64_t n = c->n_waiting, none = 0;
+    if (c->dataset < 0) {
+        const hsize_t chunk = grows ? COLUMN_BYTES / c->size : n > 0 ? (hsize_t)n : 1;
+        hid_t type = ttn_hdf5_number_type(c->type);
+        c->dataset = create_dataset(h, c->name, type, 1, grows ? &none : &n, &chunk,
+                                    c->compressed ? COLUMN_GZIP_LEVEL : 0, grows);
+        if (type >= 0 && H5Tclose(type) < 0) fail(h, "create the dataset", c->name);
+        if (h->status != TTN_OK) return;
+    }
+    const int64_t all = c->n_written + n;
+    if (n == 0) return;
+    if ((grows || c->n_written > 0) && H5Dset_extent(c->dataset, &(hsize_t){(hsize_t)all}) < 0)
+        fail(h, "make longer", c->name);
+    const ttn_desc desc = {.type = c->type, .ndim = 1, .dim = {all}};
+    if (h->status == TTN_OK && !ttn_hdf5_move_rows(c->dataset, &desc, c->n_written, n, c->waiting, NULL))
+        fail(h, "write", c->name);
+    c->n_written = all;
+    c->n_waiting = 0;
+}
+
+void ttn_hdf5_column_add(ttn_hdf5_column *c, int64_t n, const void *numbers)
+{
+    if (!c || c->of->status != TTN_OK) return;
+    const char *from = numbers;
+    ttn_hash_update(c->hash, numbers, (size_t)n * c->size);
+    while (n > 0 && c->of->status == TTN_OK) {
+        const int64_t room = (int64_t)(COLUMN_BYTES / c->size) - c->n_waiting, part = n < room ? n : room;
+        memcpy(c->waiting + (size_t)c->n_waiting * c->size, from, (size_t)part * c->size);
+        c->n_waiting += part;
+        from += (size_t)part * c->size;
+        n -= part;
+        if (part < room) return;
+        ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
+        write_waiting(c, 1);
+        ttn_hdf5_end_quiet(before);
+    }
+}
+
+int64_t ttn_hdf5_column_count(const ttn_hdf5_column *c)
+{
+    return c ? c->n_written + c->n_waiting : 0;
+}
+
+ttn_hash128 ttn_hdf5_column_hash(const ttn_hdf5_column *c)
+{
+    return c ? ttn_hash_final(c->hash) : (ttn_hash128){0};
+}
+
+void ttn_hdf5_column_read(ttn_hdf5_column *c, int64_t first, int64_t n, void *into)
+{
+    if (!c || c->of->status != TTN_OK) return;
+    assert(first >= 0 && n >= 0 && first + n <= ttn_hdf5_column_count(c));
+    char *to = into;
+    const int64_t in_file = first < c->n_written ? (n < c->n_written - first ? n : c->n_written - first) : 0;
+    if (in_file > 0) {
+        ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
+        const ttn_desc desc = {.type = c->type, .ndim = 1, .dim = {c->n_written}};
+        if (!ttn_hdf5_move_rows(c->dataset, &desc, first, in_file, NULL, to)) fail(c->of, "read again", c->name);
+        ttn_hdf5_end_quiet(before);
+    }
+    if (n > in_file)
+        memcpy(to + (size_t)in_file * c->size, c->waiting + (size_t)(first + in_file - c->n_written) * c->size,
+               (size_t)(n - in_file) * c->size);
+}
+
+/* All have what they were given; what the disk does not take shows here. */
+static void end_columns(ttn_hdf5 *h)
+{
+    for (ttn_hdf5_column *c = h->column; c && h->status == TTN_OK; c = c->before) {
+        if (c->n_waiting > 0 || c->dataset < 0) write_waiting(c, 0);
+        hid_t dataset = c->dataset;
+        c->dataset = TTN_HDF5_NONE;
+        if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "write", c->name);
+        if (h->status == TTN_OK) remember(h, c->name, NULL, ttn_hash_final(c->hash));
+    }
+}
+
+static void destroy_columns(ttn_hdf5 *h)
+{
+    for (ttn_hdf5_column *c = h->column; c; c = c->before) {
+        if (c->dataset >= 0) (void)H5Dclose(c->dataset);
+        ttn_hash_destroy(c->hash);
+        ttn_free(c->waiting);
+    }
+}
+
+ttn_status ttn_hdf5_status(const ttn_hdf5 *h, ttn_error *err)
+{
+    if (h->status != TTN_OK && err && err->status == TTN_OK) *err = h->err;
+    return h->status;
 }
 
 /* ---- the end ---- */
@@ -435,7 +468,7 @@ static void close_file(ttn_hdf5 *h)
 {
     if (h->file < 0) return;
     hid_t file = h->file;
-    h->file = NONE;
+    h->file = TTN_HDF5_NONE;
     if (H5Fclose(file) < 0) fail(h, "close", "the file");
 }
 
@@ -501,8 +534,8 @@ static int hash_written(hid_t file, const written *w, ttn_hash *hash)
 /* The closed file, as another program would see it, holds what it was given. */
 static void verify(ttn_hdf5 *h)
 {
-    hid_t access = open_properties();
-    hid_t file = access < 0 ? NONE : H5Fopen(ttn_atomic_path(h->atomic), H5F_ACC_RDONLY, access);
+    hid_t access = ttn_hdf5_access();
+    hid_t file = access < 0 ? TTN_HDF5_NONE : H5Fopen(ttn_atomic_path(h->atomic), H5F_ACC_RDONLY, access);
     if (file < 0) fail(h, "read again", "the file");
     for (const written *w = h->written; w && h->status == TTN_OK; w = w->next) {
         int done = hash_written(file, w, h->hash);
@@ -519,11 +552,12 @@ static void verify(ttn_hdf5 *h)
 
 ttn_status ttn_hdf5_commit(ttn_hdf5 *h, ttn_error *err)
 {
-    silence before = be_silent();
+    ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
     end_dataset(h);
+    end_columns(h);
     close_file(h);
     if (h->status == TTN_OK) verify(h);
-    end_silence(before);
+    ttn_hdf5_end_quiet(before);
     if (h->status == TTN_OK) return h->status = ttn_atomic_commit(h->atomic, err);
     if (err && err->status == TTN_OK) *err = h->err;
     return h->status;
@@ -532,11 +566,12 @@ ttn_status ttn_hdf5_commit(ttn_hdf5 *h, ttn_error *err)
 void ttn_hdf5_destroy(ttn_hdf5 *h)
 {
     if (!h) return;
-    silence before = be_silent();
+    ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
     h->status = TTN_EINTERNAL; /* whatever the closes say, nothing appears */
     if (h->dataset >= 0) (void)H5Dclose(h->dataset);
+    destroy_columns(h);
     close_file(h);
-    end_silence(before);
+    ttn_hdf5_end_quiet(before);
     ttn_atomic_destroy(h->atomic);
     ttn_hash_destroy(h->hash);
     ttn_arena_destroy(h->texts);
