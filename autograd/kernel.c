@@ -21,6 +21,19 @@ void ttn_zero_rest(const ttn_call *c, const ttn_desc *d, void *x)
         memset((char *)x + (size_t)r * row_bytes, 0, row_bytes);
 }
 
+void ttn_zero_no_sequence(const ttn_call *c, const ttn_desc *d, void *x)
+{
+    const size_t row_bytes = (size_t)ttn_row_width(d) * ttn_dtype_size(d->type);
+    int64_t from = 0;
+    for (int64_t s = 0; s < c->feed->used.seqs; s++) {
+        const ttn_span span = c->feed->span[s];
+        memset((char *)x + (size_t)from * row_bytes, 0, (size_t)(span.first - from) * row_bytes);
+        from = span.first + span.n;
+    }
+    memset((char *)x + (size_t)from * row_bytes, 0, (size_t)(c->feed->used.rows - from) * row_bytes);
+    ttn_zero_rest(c, d, x);
+}
+
 ttn_status ttn_want_real(const ttn_sig *s, int i, const char *op, const char *name, ttn_error *err)
 {
     const ttn_desc *d = &s->in[i];

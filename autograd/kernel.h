@@ -30,6 +30,9 @@ static inline int64_t ttn_capacity_of(const ttn_desc *d)
 /* Zeros from the first row that is not used to the last of the capacity. x: a whole value of this shape. */
 void ttn_zero_rest(const ttn_call *c, const ttn_desc *d, void *x);
 
+/* Zeros in every row that belongs to no sequence, past the used ones too. x: a whole value of this shape, on axis N. */
+void ttn_zero_no_sequence(const ttn_call *c, const ttn_desc *d, void *x);
+
 /* Element i of a value of ids: u8, i32 or i64. */
 TTN_HD int64_t ttn_id_at(ttn_dtype type, const void *x, int64_t i)
 {
