@@ -164,7 +164,7 @@ static ttn_status name_temporary(ttn_atomic *a, const char *kind, int counter, t
     long room = most - n_mark - 5; /* "." before and ".old" behind */
     if (n > room) {
         n = room > 0 ? room : 0;
-        while (n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80) /* not inside a UTF-8 character */
+        while (n > 0 && ttn_text_is_continuation(name[n])) /* not inside a UTF-8 character */
             n--;
     }
     int n_folder = ttn_disk_folder_length(a->final);

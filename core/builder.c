@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/builder.h"
+#include "core/text.h"
 
 /* Room for n more bytes and a closing 0. */
 static int make_room(ttn_builder *b, size_t n)
@@ -46,7 +47,7 @@ static size_t column_of(const ttn_builder *b)
 {
     size_t column = 0;
     for (size_t i = b->n; i > 0 && b->text[i - 1] != '\n'; i--)
-        column += ((unsigned char)b->text[i - 1] & 0xC0) != 0x80;
+        column += !ttn_text_is_continuation(b->text[i - 1]);
     return column;
 }
 

@@ -2,10 +2,21 @@
 #include <string.h>
 #include "core/text.h"
 
-/* Part of a UTF-8 sequence, but not its first byte. */
-static int is_continuation(char byte)
+int ttn_text_character(const char *text, size_t n, uint32_t *code)
 {
-    return ((unsigned char)byte & 0xC0) == 0x80;
+    const unsigned char first = (unsigned char)text[0];
+    const int length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+    if (length == 0 || (size_t)length > n) return 0;
+    uint32_t number = length == 1 ? first : first & (0x7Fu >> length);
+    for (int i = 1; i < length; i++) {
+        if (!ttn_text_is_continuation(text[i])) return 0;
+        number = number << 6 | ((unsigned char)text[i] & 0x3Fu);
+    }
+    const int is_overlong = (length == 3 && number < 0x800) || (length == 4 && number < 0x10000);
+    const int is_surrogate = number >= 0xD800 && number <= 0xDFFF;
+    if (is_overlong || is_surrogate || number > 0x10FFFF) return 0;
+    if (code) *code = number;
+    return length;
 }
 
 static const char dots[] = "...";
@@ -17,7 +28,7 @@ enum { MOST_CONTINUATIONS = 3 };
 static void mark_cut(char *text, size_t room)
 {
     size_t at = room - sizeof dots;
-    for (int i = 0; i < MOST_CONTINUATIONS && at > 0 && is_continuation(text[at]); i++)
+    for (int i = 0; i < MOST_CONTINUATIONS && at > 0 && ttn_text_is_continuation(text[at]); i++)
         at--;
     memcpy(text + at, dots, sizeof dots);
 }
@@ -49,7 +60,7 @@ char *ttn_text_tail(const char *path, char *ret)
         return ret;
     }
     const char *tail = path + n - TTN_TAIL;
-    for (int i = 0; i < MOST_CONTINUATIONS && is_continuation(*tail); i++)
+    for (int i = 0; i < MOST_CONTINUATIONS && ttn_text_is_continuation(*tail); i++)
         tail++;
     snprintf(ret, TTN_TAIL_ROOM, "%s%s", dots, tail);
     return ret;

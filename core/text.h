@@ -1,10 +1,22 @@
-/* Text that goes to a person: cut to its room, and nothing in it that a terminal obeys. Shared by status and log. */
+/* Text that goes to a person: cut to its room, and nothing in it that a terminal obeys. And what is a character in it. */
 #ifndef TTN_TEXT_H
 #define TTN_TEXT_H
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "core/api.h"
+
+/* The UTF-8 character that n >= 1 bytes begin with: its length, 1 to 4, and in *code (which may be NULL) its number. 0:
+ * they begin with none (RFC 3629: bytes that are missing or no continuation, a form longer than it need be, a
+ * surrogate, a number above U+10FFFF). */
+int ttn_text_character(const char *text, size_t n, uint32_t *code);
+
+/* Part of a UTF-8 character, but not its first byte. */
+static inline int ttn_text_is_continuation(char byte)
+{
+    return ((unsigned char)byte & 0xC0) == 0x80;
+}
 
 /* Append to text, which has room bytes in all (at least 4). What does not fit is cut, never inside a UTF-8 character,
  * and "..." stands at the end; nothing more is appended to a text that was cut. */

@@ -294,7 +294,7 @@ static int64_t make_text(const char *raw, size_t n, char *text, size_t *at)
     }
     int64_t replaced = 0;
     for (size_t i = 0; i < n;) {
-        const int length = ttn_fasta_utf8((const unsigned char *)raw + i, n - i);
+        const int length = ttn_text_character(raw + i, n - i, NULL);
         if (length > 0) {
             memcpy(text, raw + i, (size_t)length);
             text += length;
@@ -316,7 +316,7 @@ static void drop_cut_character(ttn_fasta *f)
 {
     for (size_t back = 1; back <= 3 && back < f->n_raw; back++) {
         const unsigned char c = (unsigned char)f->raw[f->n_raw - back];
-        if ((c & 0xc0) == 0x80) continue;
+        if (ttn_text_is_continuation((char)c)) continue;
         const size_t length = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc0 ? 2 : 1;
         if (length > back) f->n_raw -= back;
         return;

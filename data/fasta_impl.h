@@ -16,9 +16,6 @@ enum { TTN_FASTA_LOOK = 512 };
 /* n bytes, TTN_FASTA_LOOK of them where the file has so many. */
 ttn_fasta_look ttn_fasta_sniff(const unsigned char *bytes, size_t n);
 
-/* The length of the UTF-8 character that n >= 1 bytes begin with; 0: they begin with none. */
-int ttn_fasta_utf8(const unsigned char *bytes, size_t n);
-
 /* By its name a file of this kind: ".a3m" or ".a2m", with or without ".gz" behind it. */
 int ttn_fasta_is_called(const char *name, const char *extension);
 

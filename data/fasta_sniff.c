@@ -133,20 +133,6 @@ ttn_fasta_look ttn_fasta_sniff(const unsigned char *bytes, size_t n)
     return sniff_text(bytes, n);
 }
 
-int ttn_fasta_utf8(const unsigned char *bytes, size_t n)
-{
-    const int c = bytes[0];
-    if (c < 0x80) return 1;
-    const int length = c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if (length == 0 || (size_t)length > n) return 0;
-    for (int i = 1; i < length; i++)
-        if ((bytes[i] & 0xc0) != 0x80) return 0;
-    const int is_long_for_it = (c == 0xe0 && bytes[1] < 0xa0) || (c == 0xf0 && bytes[1] < 0x90);
-    const int is_surrogate = c == 0xed && bytes[1] >= 0xa0;
-    const int is_beyond = c == 0xf4 && bytes[1] >= 0x90;
-    return is_long_for_it || is_surrogate || is_beyond ? 0 : length;
-}
-
 int ttn_fasta_is_called(const char *name, const char *extension)
 {
     size_t n = strlen(name);

@@ -7,6 +7,7 @@
 #include "core/builder.h"
 #include "core/nearest.h"
 #include "core/text.h"
+#include "core/text.h"
 #include "train/config_impl.h"
 
 /* ---- the line around a place ---- */
@@ -15,16 +16,11 @@
 enum { MOST_SHOWN = 100, SHOWN_BEFORE = 60 };
 static const char cut[] = "...";
 
-static int is_continuation(char c)
-{
-    return ((unsigned char)c & 0xC0) == 0x80;
-}
-
 static int64_t characters(const char *text, size_t n)
 {
     int64_t count = 0;
     for (size_t i = 0; i < n; i++)
-        count += !is_continuation(text[i]);
+        count += !ttn_text_is_continuation(text[i]);
     return count;
 }
 
@@ -33,7 +29,7 @@ static size_t ahead(const char *text, size_t at, size_t end, int64_t n)
 {
     for (; n > 0 && at < end; n--) {
         at++;
-        while (at < end && is_continuation(text[at]))
+        while (at < end && ttn_text_is_continuation(text[at]))
             at++;
     }
     return at;

@@ -5,28 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
+#include "core/text.h"
 #include "train/config_impl.h"
 
 /* ---- bytes that no configuration has ---- */
-
-/* The character at text[0] of n bytes: its length, 0 when it is not UTF-8 (RFC 3629: no overlong forms, no surrogates). */
-static size_t take_character(const unsigned char *text, size_t n, uint32_t *ret)
-{
-    const unsigned char c = text[0];
-    *ret = c;
-    if (c < 0x80) return 1;
-    const size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
-    if (c < 0xC2 || c > 0xF4 || length > n) return 0;
-    uint32_t value = c & (0x7Fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xC0) != 0x80) return 0;
-        value = value << 6 | (text[i] & 0x3Fu);
-    }
-    *ret = value;
-    const int is_overlong = (length == 3 && value < 0x800) || (length == 4 && value < 0x10000);
-    const int is_surrogate = value >= 0xD800 && value <= 0xDFFF;
-    return is_overlong || is_surrogate || value > 0x10FFFF ? 0 : length;
-}
 
 /* Why a character cannot stand in a configuration, or NULL. */
 static const char *refused_character(uint32_t c, int is_before_newline)
@@ -56,8 +38,8 @@ void ttn_config_make_plain(char *text)
 {
     size_t n = strlen(text);
     for (size_t i = 0; i < n;) {
-        uint32_t character;
-        const size_t length = take_character((const unsigned char *)text + i, n - i, &character);
+        uint32_t character = 0;
+        const size_t length = (size_t)ttn_text_character(text + i, n - i, &character);
         const int is_good = length > 0 && character >= ' ' && !refused_character(character, 0);
         if (!is_good) text[i] = '?';
         i += is_good ? length : 1;
@@ -67,19 +49,20 @@ void ttn_config_make_plain(char *text)
 ttn_status ttn_config_check_bytes(ttn_config *c, const ttn_config_source *s, size_t at, size_t n, int *ret,
                                   ttn_error *err)
 {
-    const unsigned char *text = (const unsigned char *)s->text;
+    const char *text = s->text;
     *ret = 0;
     ttn_config_place place = {.source = s, .at = at, .n = 1, .line = 1};
-    if (s->has_lines && (begins_with(s->text, n, "\xFF\xFE", 2) || begins_with(s->text, n, "\xFE\xFF", 2)))
+    if (s->has_lines && (begins_with(text, n, "\xFF\xFE", 2) || begins_with(text, n, "\xFE\xFF", 2)))
         return ttn_config_blame(c, place, err, "this is UTF-16: save the file as UTF-8");
     const size_t end = at + n;
-    size_t i = s->has_lines && begins_with(s->text, n, bom, BOM) ? BOM : at;
+    size_t i = s->has_lines && begins_with(text, n, bom, BOM) ? BOM : at;
     while (i < end) {
-        uint32_t character;
-        const size_t length = take_character(text + i, end - i, &character);
+        uint32_t character = 0;
+        const size_t length = (size_t)ttn_text_character(text + i, end - i, &character);
         place.at = i;
         if (length == 0)
-            return ttn_config_blame(c, place, err, "byte 0x%02X is not UTF-8: save the file as UTF-8", text[i]);
+            return ttn_config_blame(c, place, err, "byte 0x%02X is not UTF-8: save the file as UTF-8",
+                                    (unsigned char)text[i]);
         place.n = length;
         const char *why = refused_character(character, i + 1 < end && text[i + 1] == '\n');
         if (why) return ttn_config_blame(c, place, err, "U+%04X is %s", (unsigned)character, why);
@@ -104,7 +87,7 @@ typedef struct {
 
 static int is_continuation(const reader *r, size_t at)
 {
-    return ((unsigned char)r->s->text[at] & 0xC0) == 0x80;
+    return ttn_text_is_continuation(r->s->text[at]);
 }
 
 static size_t byte_of(reader *r, size_t index)

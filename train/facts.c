@@ -43,42 +43,25 @@ void ttn_facts_destroy(ttn_facts *f)
 
 /* ---- texts ---- */
 
-/* The bytes of the UTF-8 character at `at`; 0: there is none. Overlong forms, surrogates and what lies beyond U+10FFFF
- * are none. */
-static size_t character_bytes(const unsigned char *at)
-{
-    if (at[0] < 0x80) return 1;
-    if (at[0] < 0xC2 || at[0] > 0xF4) return 0;
-    size_t n = at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
-    for (size_t i = 1; i < n; i++)
-        if ((at[i] & 0xC0) != 0x80) return 0;
-    if (at[0] == 0xE0 && at[1] < 0xA0) return 0;
-    if (at[0] == 0xED && at[1] > 0x9F) return 0;
-    if (at[0] == 0xF0 && at[1] < 0x90) return 0;
-    if (at[0] == 0xF4 && at[1] > 0x8F) return 0;
-    return n;
-}
-
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
 /* The arena's copy of text that may be shown and may stand in JSON. */
 static const char *clean_copy(ttn_facts *f, const char *text)
 {
-    const unsigned char *from = (const unsigned char *)text;
+    const char *end = text + strlen(text);
     size_t room = 1;
-    for (const unsigned char *c = from; *c;) {
-        size_t n = character_bytes(c);
+    for (const char *c = text; c < end;) {
+        const size_t n = (size_t)ttn_text_character(c, (size_t)(end - c), NULL);
         room += n ? n : sizeof replacement - 1;
         c += n ? n : 1;
     }
     char *copy = ttn_arena_alloc_aligned(f->arena, room, 1);
     if (!copy) return NULL;
     char *to = copy;
-    for (const unsigned char *c = from; *c;) {
-        size_t n = character_bytes(c);
-        const void *bytes = n ? (const void *)c : replacement;
-        size_t n_byte = n ? n : sizeof replacement - 1;
-        memcpy(to, bytes, n_byte);
+    for (const char *c = text; c < end;) {
+        const size_t n = (size_t)ttn_text_character(c, (size_t)(end - c), NULL);
+        const size_t n_byte = n ? n : sizeof replacement - 1;
+        memcpy(to, n ? c : replacement, n_byte);
         to += n_byte;
         c += n ? n : 1;
     }

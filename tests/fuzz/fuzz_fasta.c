@@ -3,9 +3,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include "core/text.h"
 #include "data/card.h"
 #include "data/fasta.h"
-#include "data/fasta_impl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -18,7 +18,7 @@ static void check_text(const char *text)
 {
     const size_t n = strlen(text);
     for (size_t i = 0; i < n;) {
-        const int length = ttn_fasta_utf8((const unsigned char *)text + i, n - i);
+        const int length = ttn_text_character(text + i, n - i, NULL);
         check(length > 0);
         i += (size_t)length;
     }

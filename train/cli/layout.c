@@ -1,34 +1,13 @@
 #include <stdint.h>
 #include <string.h>
+#include "core/text.h"
 #include "train/cli/layout.h"
 
 /* ---- columns ---- */
 
-/* The character at text, and its bytes; one byte with code point -1 where there is no UTF-8. */
-static int32_t decode(const unsigned char *text, size_t *ret_bytes)
-{
-    static const struct {
-        unsigned char mask, lead;
-        int32_t least;
-    } forms[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
-    *ret_bytes = 1;
-    for (size_t n = 1; n <= 4; n++) {
-        if ((text[0] & forms[n - 1].mask) != forms[n - 1].lead) continue;
-        int32_t c = text[0] & (unsigned char)~forms[n - 1].mask;
-        for (size_t i = 1; i < n; i++) {
-            if ((text[i] & 0xC0) != 0x80) return -1;
-            c = c << 6 | (text[i] & 0x3F);
-        }
-        if (c < forms[n - 1].least || c > 0x10FFFF) return -1;
-        *ret_bytes = n;
-        return c;
-    }
-    return -1;
-}
-
 /* Ranges of Unicode 15 that are not one column wide, coarse: what stands in names, notes and messages. */
 static const struct {
-    int32_t first, last;
+    uint32_t first, last;
     int columns;
 } not_one[] = {
     {0x0300, 0x036F, 0},   {0x0483, 0x0489, 0},   {0x0591, 0x05BD, 0},   {0x0610, 0x061A, 0},   {0x064B, 0x065F, 0},
@@ -39,9 +18,13 @@ static const struct {
     {0x1F900, 0x1FAFF, 2}, {0x20000, 0x3FFFD, 2}, {0xE0100, 0xE01EF, 0},
 };
 
-static int columns_of(int32_t c)
+/* Columns of the character that n bytes begin with, and its length; a byte that begins none is one column, too. */
+static int columns_at(const char *text, size_t n, size_t *ret_bytes)
 {
-    for (size_t i = 0; i < sizeof not_one / sizeof *not_one && c >= not_one[i].first; i++)
+    uint32_t c = 0;
+    const int length = ttn_text_character(text, n, &c);
+    *ret_bytes = length > 0 ? (size_t)length : 1;
+    for (size_t i = 0; length > 0 && i < sizeof not_one / sizeof *not_one && c >= not_one[i].first; i++)
         if (c <= not_one[i].last) return not_one[i].columns;
     return 1;
 }
@@ -49,9 +32,10 @@ static int columns_of(int32_t c)
 size_t ttn_columns_fit(const char *text, int most, int *ret_columns)
 {
     int columns = 0;
+    const size_t n = strlen(text);
     size_t at = 0, bytes;
-    while (text[at]) {
-        int more = columns_of(decode((const unsigned char *)text + at, &bytes));
+    while (at < n) {
+        int more = columns_at(text + at, n - at, &bytes);
         if (columns + more > most) break;
         columns += more;
         at += bytes;
@@ -73,7 +57,7 @@ static int columns_of_word(const char *text, size_t n)
     int columns = 0;
     size_t bytes;
     for (size_t at = 0; at < n; at += bytes)
-        columns += columns_of(decode((const unsigned char *)text + at, &bytes));
+        columns += columns_at(text + at, n - at, &bytes);
     return columns;
 }
 

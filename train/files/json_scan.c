@@ -75,31 +75,6 @@ static ttn_status unexpected(const ttn_json_scan *s, const char *expected, ttn_e
 
 /* ---- texts ---- */
 
-/* The bytes of the UTF-8 character at p, of which `left` are there; 0: it is none (RFC 3629: nothing that is longer
- * than it need be, no surrogates, nothing above U+10FFFF). */
-static int utf8_length(const unsigned char *p, size_t left)
-{
-    int n;
-    unsigned char least = 0x80, most = 0xBF; /* of the second byte */
-    if (p[0] >= 0xC2 && p[0] <= 0xDF) {
-        n = 2;
-    } else if ((p[0] & 0xF0) == 0xE0) {
-        n = 3;
-        if (p[0] == 0xE0) least = 0xA0;
-        if (p[0] == 0xED) most = 0x9F;
-    } else if (p[0] >= 0xF0 && p[0] <= 0xF4) {
-        n = 4;
-        if (p[0] == 0xF0) least = 0x90;
-        if (p[0] == 0xF4) most = 0x8F;
-    } else {
-        return 0;
-    }
-    if (left < (size_t)n || p[1] < least || p[1] > most) return 0;
-    for (int i = 2; i < n; i++)
-        if ((p[i] & 0xC0) != 0x80) return 0;
-    return n;
-}
-
 static int hex_value(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';
@@ -172,7 +147,7 @@ static ttn_status take_text(ttn_json_scan *s, ttn_error *err)
                                         "a backslash must begin one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\uXXXX "
                                         "of a character other than U+0000");
         } else if (c >= 0x80) {
-            int length = utf8_length((const unsigned char *)here, left);
+            int length = ttn_text_character(here, left, NULL);
             if (length == 0) return ttn_json_fail_at(s, s->at, err, "the byte 0x%02x is not part of UTF-8", c);
             n = (size_t)length;
         }
