@@ -5,7 +5,7 @@
  *     while (status == TTN_OK && (status = s->read(s, bytes, sizeof bytes, &n, err)) == TTN_OK && n > 0) …
  *     ttn_source_close(s);
  *
- * What is compressed by gzip is unpacked, by its first bytes and whatever its name; see gzip.h for what is checked.
+ * What is compressed by gzip is unpacked, by its first bytes and whatever its name; see source_gzip.c for what is checked.
  */
 #ifndef TTN_SOURCE_H
 #define TTN_SOURCE_H

@@ -1,4 +1,4 @@
-/* The sources that ttn_source_open stacks on each other. Private to data/source*.c, gzip.c and their tests. */
+/* The sources that ttn_source_open stacks on each other. Private to data/source*.c. */
 #ifndef TTN_SOURCE_IMPL_H
 #define TTN_SOURCE_IMPL_H
 

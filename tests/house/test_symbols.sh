@@ -49,7 +49,8 @@ safetensors_header.o  strcasecmp  # a type in small letters
 safetensors_write.o   lstat|json_[a-z_]+  # the index, and what stands in its way
 saver.o   pthread_(create|join|sigmask|mutex_[a-z]+|cond_[a-z]+)|sigfillset  # a thread that writes
 reader.o  open|close|fstat|pread  # files that are read by position
-fasta.o   regcomp|regexec|regfree|regerror  # ids by expression
+fasta.o   regcomp|regfree|regerror  # ids by expression
+fasta_header.o  regexec  # the same
 source_file.o  read|stat|lstat|fstat|readlink|realpath|poll  # files, pipes, standard input
 source_gzip.o  crc32|inflate|inflateInit2_|inflateReset|inflateEnd  # zlib
 run_folder.o  l?stat|opendir|readdir|closedir  # what lies in a folder

@@ -1,0 +1,283 @@
+/* What stands in a sequence. Nearly all bytes of a file are residues and go through one loop of a table look-up a byte
+ * (read_run); everything else takes its time. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "data/fasta_impl.h"
+
+enum { FIRST_ROOM = 4096 }; /* residues */
+
+/* Room for `more` residues. */
+static ttn_status reserve(ttn_fasta *f, int64_t more)
+{
+    const int64_t wanted = f->n + more;
+    if (wanted <= f->room) return TTN_OK;
+    int64_t room = f->room > 0 ? f->room : FIRST_ROOM;
+    while (room < wanted)
+        room *= 2;
+    uint8_t *token = realloc(f->token, (size_t)room);
+    if (token) f->token = token;
+    uint8_t *lower = token && f->rules.lowercase == TTN_LOWERCASE_EXCLUDE ? realloc(f->lower, (size_t)room) : NULL;
+    if (lower) f->lower = lower;
+    if (!token || (!lower && f->rules.lowercase == TTN_LOWERCASE_EXCLUDE))
+        return TTN_FAIL(&f->failure, TTN_ENOMEM,
+                        "%s:%" PRId64 ": out of memory for a record of more than %" PRId64 " residues", f->source->name,
+                        f->line, f->n);
+    f->room = room;
+    return TTN_OK;
+}
+
+static ttn_status too_long(ttn_fasta *f)
+{
+    char what[80];
+    snprintf(what, sizeof what, "a record of more than %" PRId64 " residues", f->rules.most);
+    return ttn_fasta_blame(f, 11, ttn_fasta_here(f, ttn_fasta_offset(f)), what,
+                           "set data.max_record to more, if the file is right");
+}
+
+/* n residues of the record, whose room was reserved, stand behind the n that it has. */
+static void add(ttn_fasta *f, int64_t n, int is_lower)
+{
+    if (f->lower) memset(f->lower + f->n, is_lower, (size_t)n);
+    f->n += n;
+}
+
+/* '*' inside a sequence: a residue follows. */
+static ttn_status resolve_stops(ttn_fasta *f)
+{
+    const ttn_fasta_waiting w = f->stops;
+    f->stops.n = 0;
+    if (f->rules.stop == TTN_STOP_ERROR)
+        return ttn_fasta_blame(f, 42, w, "'*' (a stop) inside a sequence",
+                               "set data.stop=split or data.stop=x, or translate anew");
+    ttn_fasta_count(f, 42, w);
+    if (f->rules.stop == TTN_STOP_SPLIT) {
+        if (f->n == 0) return TTN_OK; /* at the very beginning */
+        f->is_split = 1;
+        return ttn_fasta_complete(f);
+    }
+    ttn_status status = reserve(f, w.n);
+    if (status != TTN_OK) return status;
+    memset(f->token + f->n, f->rules.alphabet->map['X'], (size_t)w.n);
+    add(f, w.n, 0);
+    return TTN_OK;
+}
+
+/* A residue follows: what waits was inside. */
+static ttn_status resolve_waiting(ttn_fasta *f)
+{
+    if (f->blanks.n > 0) ttn_fasta_count(f, 17, f->blanks);
+    if (f->blank_lines.n > 0) ttn_fasta_count(f, 8, f->blank_lines);
+    f->blanks.n = 0;
+    f->blank_lines.n = 0;
+    return f->stops.n > 0 ? resolve_stops(f) : TTN_OK;
+}
+
+/* Capital letters, as many as come. */
+static ttn_status read_run(ttn_fasta *f)
+{
+    const uint8_t *bytes = f->chunk + f->at;
+    const int64_t n = (int64_t)(f->end - f->at);
+    ttn_status status = reserve(f, n);
+    if (status != TTN_OK) return status;
+    uint8_t *to = f->token + f->n;
+    const uint8_t *table = f->table;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint8_t any = 0;
+        for (int k = 0; k < 8; k++) {
+            to[i + k] = table[bytes[i + k]];
+            any |= to[i + k];
+        }
+        if (any & 0x80) break;
+    }
+    while (i < n && !(table[bytes[i]] & 0x80)) {
+        to[i] = table[bytes[i]];
+        i++;
+    }
+    add(f, i, 0);
+    f->at += (size_t)i;
+    return f->n > f->rules.most ? too_long(f) : TTN_OK;
+}
+
+static int is_small_letter(uint8_t c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+static ttn_status read_lower(ttn_fasta *f)
+{
+    ttn_fasta_waiting w = ttn_fasta_here(f, ttn_fasta_offset(f));
+    if (f->rules.lowercase == TTN_LOWERCASE_ERROR)
+        return ttn_fasta_blame(f, 40, w, "a lower-case residue", "set data.lowercase=upper if this is a soft mask");
+    const uint8_t *bytes = f->chunk + f->at;
+    const int64_t n = (int64_t)(f->end - f->at);
+    ttn_status status = reserve(f, n);
+    if (status != TTN_OK) return status;
+    int64_t i = 0;
+    while (i < n && is_small_letter(bytes[i])) {
+        const uint8_t capital = (uint8_t)(bytes[i] - 'a' + 'A');
+        f->token[f->n + i] = f->rules.alphabet->map[capital];
+        if (f->table[capital] == TTN_BYTE_SUBSTITUTE)
+            ttn_fasta_count(f, 39, ttn_fasta_here(f, ttn_fasta_offset(f) + i));
+        i++;
+    }
+    w.n = i;
+    ttn_fasta_count(f, 40, w);
+    f->lower_case += i;
+    add(f, i, 1);
+    f->at += (size_t)i;
+    return f->n > f->rules.most ? too_long(f) : TTN_OK;
+}
+
+static ttn_status read_substitute(ttn_fasta *f)
+{
+    ttn_status status = reserve(f, 1);
+    if (status != TTN_OK) return status;
+    ttn_fasta_count(f, 39, ttn_fasta_here(f, ttn_fasta_offset(f)));
+    f->token[f->n] = f->rules.alphabet->map[f->chunk[f->at]];
+    add(f, 1, 0);
+    f->at++;
+    return f->n > f->rules.most ? too_long(f) : TTN_OK;
+}
+
+static ttn_status read_gap(ttn_fasta *f)
+{
+    const uint8_t c = f->chunk[f->at];
+    const ttn_fasta_waiting w = ttn_fasta_here(f, ttn_fasta_offset(f));
+    const int code = c == '-' ? 43 : c == '.' ? 44 : 45;
+    if (f->is_alignment || f->rules.strip_gaps) {
+        ttn_fasta_count(f, code, w);
+        f->at++;
+        return TTN_OK;
+    }
+    char what[40];
+    snprintf(what, sizeof what, "'%c' (a gap) in a sequence", c);
+    if (f->lower_case > 0 && c == '-')
+        return ttn_fasta_blame(f, 46, w, what, "looks like A3M, an alignment: set data.format=a3m or a3m-query");
+    if (f->lower_case > 0 && c == '.')
+        return ttn_fasta_blame(f, 47, w, what, "looks like A2M, an alignment: set data.format=a3m");
+    return ttn_fasta_blame(f, code, w, what, "looks like an alignment: set data.gaps=strip to take the gaps out");
+}
+
+static ttn_status read_digit(ttn_fasta *f)
+{
+    const ttn_fasta_waiting w = ttn_fasta_here(f, ttn_fasta_offset(f));
+    if (f->rules.strip_digits) {
+        ttn_fasta_count(f, 49, w);
+        f->at++;
+        return TTN_OK;
+    }
+    char what[60];
+    const uint8_t c = f->chunk[f->at];
+    snprintf(what, sizeof what, "character '%c' (0x%02x) is not an amino acid", c, (unsigned)c);
+    return ttn_fasta_blame(f, 49, w, what, "looks like GenBank's numbering: set data.strip_digits=yes");
+}
+
+ttn_status ttn_fasta_refuse_text(ttn_fasta *f)
+{
+    size_t n;
+    ttn_fasta_line(f, &n);
+    const uint8_t *bytes = f->chunk + f->at;
+    int small = 0, capitals = 0, others = 0, controls = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t kind = f->table[bytes[i]];
+        controls += bytes[i] < 9;
+        if (kind == TTN_BYTE_LOWER)
+            small++;
+        else if (kind < 0x80 || kind == TTN_BYTE_SUBSTITUTE || kind == TTN_BYTE_STOP)
+            capitals++;
+        else
+            others++;
+    }
+    const int64_t column = ttn_fasta_offset(f) - f->line_offset + 1;
+    if (controls > 0)
+        return ttn_fasta_refuse(f, 58, f->line, column, "this is no text file, and of no kind that is known");
+    if (others == 0 && (small == 0 || capitals == 0)) {
+        if (f->has_comment)
+            return ttn_fasta_refuse(
+                f, 36, f->line, column,
+                "residues before the first '>', and a ';' above them: this is the old format that has ';' for '>'; "
+                "replace the first ';' of every record");
+        return ttn_fasta_refuse(f, 57, f->line, column,
+                                "residues before the first header: put a line '>NAME' before them");
+    }
+    const size_t rest = f->end - f->at < TTN_FASTA_LOOK ? f->end - f->at : TTN_FASTA_LOOK;
+    for (size_t i = n; i + 1 < rest; i++)
+        if ((bytes[i] == '\n' || bytes[i] == '\r') && bytes[i + 1] == '>')
+            return ttn_fasta_refuse(f, 37, f->line, column,
+                                    "text before the first header; take it out, or put ';' before it");
+    return ttn_fasta_refuse(f, 56, f->line, column, "this is no FASTA file: it begins with text, and not with '>'");
+}
+
+static ttn_status read_illegal(ttn_fasta *f)
+{
+    const uint8_t c = f->chunk[f->at];
+    if (c == TTN_BYTE_MARK) {
+        ttn_status status = ttn_fasta_look_ahead(f);
+        if (status != TTN_OK) return status;
+    }
+    const ttn_fasta_waiting w = ttn_fasta_here(f, ttn_fasta_offset(f));
+    char what[80];
+    if (c > ' ' && c < 0x7f)
+        snprintf(what, sizeof what, "character '%c' (0x%02x) is not an amino acid", c, (unsigned)c);
+    else
+        snprintf(what, sizeof what, "byte 0x%02x is not an amino acid", (unsigned)c);
+    if (c == '>' && ttn_fasta_offset(f) == f->fused) return ttn_fasta_refuse_fused(f);
+    if (c == '>')
+        return ttn_fasta_blame(f, 26, w, "'>' inside a line of residues",
+                               "a line end is missing before it; put it there");
+    if (c == ';')
+        return ttn_fasta_blame(f, 35, w, "';' inside a line of residues", "a comment stands on a line of its own");
+    if (c == 0)
+        return ttn_fasta_blame(f, 20, w, "a NUL byte in a sequence", "the file is damaged, or no text; get it again");
+    if (c == 0x1a) { /* the end of a file under DOS; whether it is the last byte shows with the next */
+        f->ctrl_z = w;
+        f->at++;
+        return TTN_OK;
+    }
+    if (c < ' ' || c == 0x7f) return ttn_fasta_blame(f, 18, w, what, "it is a control character; take it out");
+    if (ttn_fasta_is_mark(f))
+        return ttn_fasta_refuse(f, 5, w.line, w.column,
+                                "a byte order mark inside the file: files were joined; take it out");
+    if (f->found.records == 0) return ttn_fasta_refuse_text(f);
+    if (c >= 0x80) return ttn_fasta_blame(f, 50, w, what, "residues are letters of ASCII; take it out");
+    return ttn_fasta_blame(f, 38, w, what, "residues are letters A to Z; take it out");
+}
+
+ttn_status ttn_fasta_read_sequence(ttn_fasta *f)
+{
+    const uint8_t c = f->chunk[f->at];
+    const uint8_t kind = f->table[c];
+    const int is_residue = kind < 0x80 || kind == TTN_BYTE_SUBSTITUTE || kind == TTN_BYTE_LOWER;
+    if (is_residue && (f->blanks.n > 0 || f->blank_lines.n > 0 || f->stops.n > 0)) {
+        ttn_status status = resolve_waiting(f);
+        if (status != TTN_OK || f->is_ready || f->is_skipped) return status;
+    }
+    if (kind < 0x80) return read_run(f);
+    switch (kind) {
+    case TTN_BYTE_SUBSTITUTE:
+        return read_substitute(f);
+    case TTN_BYTE_LOWER:
+        return read_lower(f);
+    case TTN_BYTE_LINE:
+        if (f->blanks.n > 0) ttn_fasta_count(f, 16, f->blanks);
+        ttn_fasta_end_line(f);
+        return TTN_OK;
+    case TTN_BYTE_SPACE:
+        ttn_fasta_wait(f, &f->blanks);
+        f->at++;
+        return TTN_OK;
+    case TTN_BYTE_STOP:
+        ttn_fasta_wait(f, &f->stops);
+        f->at++;
+        return TTN_OK;
+    case TTN_BYTE_GAP:
+        return read_gap(f);
+    case TTN_BYTE_DIGIT:
+        return read_digit(f);
+    default:
+        return read_illegal(f);
+    }
+}
