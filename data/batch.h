@@ -38,7 +38,7 @@ typedef struct {
     int64_t masked;   /* of them those with `shown` */
     int64_t residues; /* rows of residues */
     int64_t cropped;  /* sequences that are longer than what is here of them */
-    int64_t unpicked; /* sequences without a single pick: all of their residues are excluded */
+    int64_t unpicked; /* sequences without a target: all of their residues are excluded */
     int64_t shard;    /* of its step, from 0 */
     ttn_cursor at;    /* of this batch */
     ttn_cursor next;  /* where to go on when this one is done: behind a step's last batch all ranks have the same */
