@@ -5,7 +5,9 @@
 #include <string.h>
 #include "autograd/attention.h"
 #include "autograd/op.h"
+#include "data/batch_rules.h"
 #include "data/fasta.h"
+#include "data/mlm.h"
 #include "train/config_impl.h"
 
 ttn_status ttn_config_no_memory(ttn_error *err)
@@ -185,8 +187,24 @@ static ttn_status read_fasta_rules(const void *self, const ttn_values *v, ttn_er
     return ttn_fasta_rules_of(&reader, &rules, err);
 }
 
+static ttn_status read_batch_rules(const void *self, const ttn_values *v, ttn_error *err)
+{
+    (void)self;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_batch_rules rules;
+    return ttn_batch_rules_of(&reader, &rules, err);
+}
+
+static ttn_status read_mlm_rules(const void *self, const ttn_values *v, ttn_error *err)
+{
+    (void)self;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_mlm_rules rules;
+    return ttn_mlm_rules_of(&reader, &rules, err);
+}
+
 /* Modules beside the attention kinds. */
-enum { N_OTHERS = 1 };
+enum { N_OTHERS = 3 };
 
 ttn_status ttn_config_table_of_titin(ttn_config_table **ret, ttn_error *err)
 {
@@ -213,6 +231,20 @@ ttn_status ttn_config_table_of_titin(ttn_config_table **ret, ttn_error *err)
         .row = ttn_fasta_options,
         .n_row = ttn_fasta_n_options,
         .read = read_fasta_rules,
+    };
+    n_module++;
+    module[n_module] = (ttn_config_module){
+        .name = "batches",
+        .row = ttn_batch_options,
+        .n_row = ttn_batch_n_options,
+        .read = read_batch_rules,
+    };
+    n_module++;
+    module[n_module] = (ttn_config_module){
+        .name = "masking",
+        .row = ttn_mlm_options,
+        .n_row = ttn_mlm_n_options,
+        .read = read_mlm_rules,
     };
     n_module++;
     ttn_config_table *t = NULL;
