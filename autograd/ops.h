@@ -50,6 +50,10 @@ int ttn_ffn(ttn_graph *g, const char *name, int x, int w1, int b1, int w2, int b
 /* x Phi(x): exact (TTN_ACT_GELU_ERF), or the tanh fit that some published models use (TTN_ACT_GELU_TANH). */
 int ttn_gelu(ttn_graph *g, const char *name, int x, ttn_activation form);
 
+/* Every head of every row by itself: x / sqrt(mean x^2 + eps) over the D channels of a head, times the head's gain. x
+ * (N, H D), gain (H). */
+int ttn_headnorm(ttn_graph *g, const char *name, int x, int gain, int64_t heads, double eps);
+
 /* Over the last axis of x (N, C); gain (C), bias (C) or TTN_NONE. */
 int ttn_layernorm(ttn_graph *g, const char *name, int x, int gain, int bias, double eps);
 

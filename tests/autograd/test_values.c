@@ -4,6 +4,7 @@
 #include <string.h>
 #include "autograd/gradcheck.h"
 #include "autograd/ops.h"
+#include "autograd/ops/headnorm.h"
 #include "core/blas.h"
 #include "core/memory.h"
 #include "tests/harness/test.h"
@@ -97,6 +98,29 @@ static void relu_is_x_where_that_is_positive(void **state)
 {
     (void)state;
     compare(&ttn_op_relu, relu_reference);
+}
+
+static void headnorm_reference(const computed *c, double *out)
+{
+    const ttn_headnorm_attributes *a = c->k->attr;
+    int64_t n = 0;
+    int64_t n_gain = 0;
+    const double *x = part(c, "in 0", &n);
+    const double *g = part(c, "in 1", &n_gain);
+    const int64_t D = width_of(&c->k->in[0]) / a->heads;
+    for (int64_t head = 0; head < n / D; head++) { /* of all rows */
+        double square = a->eps;
+        for (int64_t i = head * D; i < (head + 1) * D; i++)
+            square += x[i] * x[i] / (double)D;
+        for (int64_t i = head * D; i < (head + 1) * D; i++)
+            out[i] = g[head % a->heads] * x[i] / sqrt(square);
+    }
+}
+
+static void headnorm_makes_the_root_mean_square_of_a_head_its_gain(void **state)
+{
+    (void)state;
+    compare(&ttn_op_headnorm, headnorm_reference);
 }
 
 static void rmsnorm_reference(const computed *c, double *out)
@@ -397,6 +421,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(linear_is_the_product_with_the_transposed_weight),
         cmocka_unit_test(mse_sums_over_the_rows_of_sequences_and_counts_their_elements),
         cmocka_unit_test(relu_is_x_where_that_is_positive),
+        cmocka_unit_test(headnorm_makes_the_root_mean_square_of_a_head_its_gain),
         cmocka_unit_test(rmsnorm_makes_the_mean_square_of_a_row_1),
         cmocka_unit_test(silu_is_x_times_the_logistic_function),
         cmocka_unit_test(silu_and_its_gradient_keep_their_digits_in_both_tails),
