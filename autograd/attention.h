@@ -2,7 +2,7 @@
  * ttn_op.attention. Nothing outside the op's file knows which kind it is: a configuration names kinds, a model looks
  * them up (ttn_attention_find) and calls attr and build.
  *
- * A kind called KIND is the op attn_KIND in autograd/ops/attn_KIND.c.
+ * A kind called KIND is the op attn_KIND in autograd/ops/attn_KIND.c, and the line TTN_ATTENTION(KIND) in autograd/ops.def.
  *
  * N rows (residues of a packed batch)   S sequences   H heads   D head width   n rows of one sequence
  */
@@ -81,6 +81,9 @@ typedef struct ttn_attention {
 
     /* The op that computes one row from a state of constant size, for decoding; NULL: there is none. */
     const ttn_op *step;
+
+    /* How the gains of normed queries and keys begin, for heads of D channels; NULL: as 1. */
+    double (*qk_gain)(int64_t D);
 } ttn_attention;
 
 /* The op of the kind ("exact", "none"), with its attention set; NULL when there is none of that name. */
