@@ -3,11 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "autograd/attention.h"
-#include "autograd/op.h"
-#include "data/batch_rules.h"
-#include "data/fasta.h"
-#include "data/mlm.h"
 #include "train/config_impl.h"
 
 ttn_status ttn_config_no_memory(ttn_error *err)
@@ -164,97 +159,6 @@ const ttn_option *ttn_config_rows(const ttn_config_table *t, int *n)
 {
     *n = t->n_row;
     return t->row;
-}
-
-/* ---- the modules of this program ---- */
-
-static ttn_status read_attention(const void *self, const ttn_values *v, ttn_error *err)
-{
-    const ttn_op *op = self;
-    void *attr = calloc(1, op->attr_bytes + 1);
-    if (!attr) return ttn_config_no_memory(err);
-    const ttn_option_reader reader = ttn_values_reader(v);
-    ttn_status status = op->attention->attr(&reader, 0, attr, err);
-    free(attr);
-    return status;
-}
-
-static ttn_status read_fasta_rules(const void *self, const ttn_values *v, ttn_error *err)
-{
-    (void)self;
-    const ttn_option_reader reader = ttn_values_reader(v);
-    ttn_fasta_rules rules;
-    return ttn_fasta_rules_of(&reader, &rules, err);
-}
-
-static ttn_status read_batch_rules(const void *self, const ttn_values *v, ttn_error *err)
-{
-    (void)self;
-    const ttn_option_reader reader = ttn_values_reader(v);
-    ttn_batch_rules rules;
-    return ttn_batch_rules_of(&reader, &rules, err);
-}
-
-static ttn_status read_mlm_rules(const void *self, const ttn_values *v, ttn_error *err)
-{
-    (void)self;
-    const ttn_option_reader reader = ttn_values_reader(v);
-    ttn_mlm_rules rules;
-    return ttn_mlm_rules_of(&reader, &rules, err);
-}
-
-/* Modules beside the attention kinds. */
-enum { N_OTHERS = 3 };
-
-ttn_status ttn_config_table_of_titin(ttn_config_table **ret, ttn_error *err)
-{
-    *ret = NULL;
-    int n = 0;
-    while (ttn_ops[n])
-        n++;
-    ttn_config_module *module = calloc((size_t)n + N_OTHERS, sizeof *module);
-    if (!module) return ttn_config_no_memory(err);
-    int n_module = 0;
-    for (int i = 0; i < n; i++) {
-        if (!ttn_ops[i]->attention) continue;
-        module[n_module] = (ttn_config_module){
-            .name = ttn_ops[i]->name,
-            .row = ttn_ops[i]->attention->options,
-            .n_row = ttn_ops[i]->attention->n_options,
-            .read = read_attention,
-            .self = ttn_ops[i],
-        };
-        n_module++;
-    }
-    module[n_module] = (ttn_config_module){
-        .name = "reading of sequences",
-        .row = ttn_fasta_options,
-        .n_row = ttn_fasta_n_options,
-        .read = read_fasta_rules,
-    };
-    n_module++;
-    module[n_module] = (ttn_config_module){
-        .name = "batches",
-        .row = ttn_batch_options,
-        .n_row = ttn_batch_n_options,
-        .read = read_batch_rules,
-    };
-    n_module++;
-    module[n_module] = (ttn_config_module){
-        .name = "masking",
-        .row = ttn_mlm_options,
-        .n_row = ttn_mlm_n_options,
-        .read = read_mlm_rules,
-    };
-    n_module++;
-    ttn_config_table *t = NULL;
-    ttn_status status = ttn_config_table_create(module, n_module, &t, err);
-    if (t)
-        t->own_module = module;
-    else
-        free(module);
-    *ret = t;
-    return status;
 }
 
 /* ---- rules ---- */

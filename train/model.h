@@ -70,7 +70,8 @@ typedef struct {
     ttn_model_places places;
     int64_t max_positions;   /* of a learned table */
     int64_t position_offset; /* the first row is of position 0 + this: 2 in ESM-1b */
-    int stored_frequencies;  /* rotary's are a state of the model, not a formula */
+    ttn_sinusoid_form sinusoid_form;
+    int stored_frequencies; /* rotary's are a state of the model, not a formula */
 
     int embed_norm, final_norm;
     ttn_model_head head;
@@ -118,7 +119,7 @@ typedef struct {
     int loss_row; /* (R): each pick's, without its weight */
 } ttn_model;
 
-/* Records the model. What fails, fails the graph (ttn_graph_check); then all values are TTN_FAILED. */
+/* Records the model. What fails, fails the graph: ttn_graph_check, or whoever makes a plan of it. */
 void ttn_model_build(ttn_graph *g, const ttn_model_spec *s, ttn_model_mode mode, ttn_model *ret);
 
 /* ttn_weights_init, and states that begin with a formula. Random projections of attention kinds are drawn by their renew. */

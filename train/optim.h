@@ -1,4 +1,4 @@
-/* The optimizer: AdamW over the flat slabs of weights, and how gradients of micro-batches add up.
+/* The optimizer: AdamW over the flat slabs of weights.
  *
  * With g = sum of gradients / count, c = min(1, clip / (|g| + 1e-6)) (torch.nn.utils.clip_grad_norm_) and t = step + 1:
  *
@@ -11,7 +11,7 @@
  *
  *     for each micro-batch:
  *         ttn_plan_run(plan, &feed, NULL, &err);              gradients of a sum, in the slab
- *         ttn_shards_add(shards, &err);
+ *         ttn_shards_add(shards, &err);                       train/shards.h
  *     ttn_optim_step(optim, &(ttn_optim_when){.step = s, .lr = ttn_schedule_lr(&schedule, s), .count = n}, &result, &err);
  */
 #ifndef TTN_TRAIN_OPTIM_H
@@ -22,26 +22,6 @@
 #include "core/device.h"
 #include "core/values.h"
 #include "train/config.h"
-
-/* ---- gradients of micro-batches ---- */
-
-/* Adds up the gradient slabs of n micro-batches ("shards") in a binary tree, ((s0 + s1) + (s2 + s3)) + …, so that the sum is
- * the same when several ranks make it, each a subtree: in log2 n slabs of memory. */
-typedef struct ttn_shards ttn_shards;
-
-/* n: a power of two, else TTN_EINVAL. weights and the stream's device outlive it; *ret is the caller's. */
-TTN_MUST_USE ttn_status ttn_shards_create(ttn_weights *w, const ttn_stream *on, int64_t n, ttn_shards **ret,
-                                          ttn_error *err);
-void ttn_shards_destroy(ttn_shards *s); /* NULL is fine */
-
-/* The gradient slab holds the next shard's. After the n-th call it holds the sum of all, and the next shard is the first of
- * another sum. */
-TTN_MUST_USE ttn_status ttn_shards_add(ttn_shards *s, ttn_error *err);
-
-/* Forget the shards of a sum that is not complete. */
-void ttn_shards_restart(ttn_shards *s);
-
-/* ---- AdamW ---- */
 
 typedef struct {
     double beta1, beta2, eps;
