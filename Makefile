@@ -52,7 +52,7 @@ INCLUDES    := -I. $(HDF5_CFLAGS)
 
 TTN_CFLAGS := -std=c11 -D_GNU_SOURCE $(INCLUDES) -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \
               $(if $(filter f64,$(REAL)),-DTTN_REAL64)
-LIBS        = -lopenblas -lyaml -ljansson $(HDF5_LIBS) -lz -lm $(if $(CUDA),$(CUDA_LIBS))
+LIBS        = -lopenblas -lyaml -ljansson $(HDF5_LIBS) -lcairo -lz -lm $(if $(CUDA),$(CUDA_LIBS))
 LDFLAGS_ALL = -fopenmp $(SANITIZE) $(LDFLAGS)
 
 # ---- C++: kernels and the emulation of a GPU, in tests only ----
@@ -89,7 +89,7 @@ endif
 # ---- sources ----
 
 # Without CUDA, core/device_nocuda.c and autograd/registry_nocuda.c supply the same symbols and say so.
-ALL_SOURCES  := $(wildcard core/*.c autograd/*.c autograd/ops/*.c data/*.c train/*.c train/files/*.c)
+ALL_SOURCES  := $(wildcard core/*.c autograd/*.c autograd/ops/*.c data/*.c train/*.c train/files/*.c train/look/*.c)
 CUDA_SOURCES := core/device_cuda.c autograd/registry_cuda.c
 KERNELS  := $(wildcard core/*.cu autograd/*.cu autograd/ops/*.cu)
 SOURCES  := $(filter-out $(if $(CUDA),$(CUDA_SOURCES:cuda.c=nocuda.c),$(CUDA_SOURCES)),$(ALL_SOURCES)) $(if $(CUDA),$(KERNELS))
@@ -103,7 +103,8 @@ HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 ONCE     := $(addprefix core/test_,builder hdf5 lock machine nearest number options text values) \
             $(addprefix data/test_,alphabet card fasta gzip sequences source subset) \
             $(addprefix train/test_,checkpoint_faults checkpoint_info checkpoint_order commands config config_corpus convert \
-                                    doctor export facts json layout run_folder safetensors terminal)
+                                    doctor event_file export facts json layout metrics metrics_log run_folder safetensors \
+                                    terminal)
 TESTS_ONCE := $(ONCE:%=tests/%.c)
 TESTS    := $(filter-out $(TESTS_ONCE),$(wildcard tests/*/test_*.c))
 EMULATED_TESTS := $(wildcard tests/cuda/test_*.c)

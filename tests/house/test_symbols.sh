@@ -42,6 +42,7 @@ doctor.o  open|close|write|fsync|unlink|getpid|statfs|statvfs|getenv|omp_get_pro
 machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  # what a process may use
 manifest.o  fstat|json_[a-z_]+  # trees of JSON, lengths of files
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
+metrics_log.o  stat|fstat|ftruncate  # a part of a line is taken back
 table.o   strtof  # the fewest digits of a float
 safetensors.o  stat  # what a path leads to
 safetensors.o  json_[a-z_]+  # the index
@@ -52,6 +53,8 @@ saver.o   pthread_(create|join|sigmask|mutex_[a-z]+|cond_[a-z]+)|sigfillset  # a
 reader.o  open|close|fstat|pread  # files that are read by position
 fasta.o   regcomp|regfree|regerror  # ids by expression
 fasta_header.o  regexec  # the same
+event_file.o  ftruncate|getpid  # a part of a record is taken back
+fasta.o   regcomp|regexec|regfree|regerror  # ids by expression
 source_file.o  read|stat|lstat|fstat|readlink|realpath|poll  # files, pipes, standard input
 source_gzip.o  crc32|inflate|inflateInit2_|inflateReset|inflateEnd  # zlib
 run_folder.o  l?stat|opendir|readdir|closedir  # what lies in a folder

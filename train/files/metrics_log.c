@@ -1,0 +1,370 @@
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/atomic.h"
+#include "core/builder.h"
+#include "core/disk.h"
+#include "core/memory.h"
+#include "core/number.h"
+#include "core/text.h"
+#include "train/files/json_scan.h"
+#include "train/files/metrics_log.h"
+#include "train/files/reader.h"
+
+static const char STEP[] = "step", DATE[] = "date";
+
+/* ---- a line as a record ---- */
+
+static int is_key(const ttn_json_scan *s, const char *name)
+{
+    const size_t n = strlen(name);
+    return s->end - s->first == n && memcmp(s->bytes + s->first, name, n) == 0;
+}
+
+/* The number that the last token is; null is a number that is not finite. 0: it is none. */
+static int number_of(const ttn_json_scan *s, double *ret)
+{
+    char digits[64];
+    const size_t n = s->end - s->first;
+    if (s->token == TTN_JSON_NULL) {
+        *ret = (double)NAN;
+        return 1;
+    }
+    if (s->token != TTN_JSON_INTEGER && s->token != TTN_JSON_REAL) return 0;
+    if (n >= sizeof digits) return 0;
+    memcpy(digits, s->bytes + s->first, n);
+    digits[n] = 0;
+    return ttn_number_real(digits, TTN_UNIT_COUNT, ret, NULL) == TTN_OK;
+}
+
+/* The key that was read, and its value. 0: the line is no record. */
+static int take_member(ttn_json_scan *s, ttn_record *r, int *has_step)
+{
+    char name[TTN_METRIC_TEXT];
+    double value;
+    const int is_step = is_key(s, STEP), is_date = is_key(s, DATE);
+    const size_t n = s->end - s->first;
+    snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : 0, s->bytes + s->first);
+    if (ttn_json_next(s, NULL) != TTN_OK) return 0;
+    if (is_step || is_date) {
+        if (s->token != TTN_JSON_INTEGER || s->integer < 0 || (is_step && *has_step)) return 0;
+        *has_step |= is_step;
+        *(is_step ? &r->step : &r->date) = s->integer;
+        return 1;
+    }
+    if (!ttn_metric_name_is_good(name) || !number_of(s, &value)) return ttn_json_skip(s, NULL) == TTN_OK;
+    if (ttn_record_find(r, name, &(double){0})) return 0;
+    ttn_record_add(r, name, value);
+    return 1;
+}
+
+/* 0: the line is no record. */
+static int parse(const char *line, size_t n, ttn_record *r)
+{
+    ttn_json_scan s = {.file = "", .bytes = line, .n = n, .most_depth = 8, .failure = TTN_EFORMAT};
+    int has_step = 0;
+    ttn_record_clear(r);
+    r->step = 0;
+    r->date = 0;
+    if (ttn_json_next(&s, NULL) != TTN_OK || s.token != TTN_JSON_OBJECT) return 0;
+    for (;;) {
+        if (ttn_json_next(&s, NULL) != TTN_OK) return 0;
+        if (s.token == TTN_JSON_OBJECT_END) break;
+        assert(s.token == TTN_JSON_KEY);
+        if (!take_member(&s, r, &has_step)) return 0;
+    }
+    return has_step && ttn_json_next(&s, NULL) == TTN_OK && s.token == TTN_JSON_END;
+}
+
+/* ---- all lines ---- */
+
+enum { BUFFER = 1 << 20 /* a longer line is no record */ };
+
+/* One line with its end, if it has one; r NULL: it is no record. */
+typedef ttn_status (*line_taker)(void *ctx, const ttn_record *r, const char *line, size_t n, ttn_error *err);
+
+typedef struct {
+    const ttn_reader *reader;
+    char *buffer; /* (BUFFER) */
+    size_t n;     /* bytes in it */
+    int64_t at;   /* of the file, behind them */
+    int is_tail;  /* what comes up to the next line end belongs to a line that was too long */
+} lines;
+
+static ttn_status fill(lines *l, ttn_error *err)
+{
+    const int64_t left = ttn_reader_size(l->reader) - l->at;
+    const size_t room = BUFFER - l->n, n = left < (int64_t)room ? (size_t)left : room;
+    ttn_status status = ttn_reader_read(l->reader, l->at, l->buffer + l->n, n, err);
+    if (status != TTN_OK) return status;
+    l->n += n;
+    l->at += (int64_t)n;
+    return TTN_OK;
+}
+
+/* What is at the buffer's start, n bytes. */
+static ttn_status take_line(lines *l, size_t n, ttn_record *r, line_taker take, void *ctx, ttn_error *err)
+{
+    const int ends = l->buffer[n - 1] == '\n';
+    const int is_record = ends && !l->is_tail && parse(l->buffer, n - 1, r);
+    const int was_counted = l->is_tail;
+    l->is_tail = !ends;
+    ttn_status status = was_counted ? TTN_OK : take(ctx, is_record ? r : NULL, l->buffer, n, err);
+    if (status == TTN_OK && r->failed) status = TTN_FAIL(err, TTN_ENOMEM, "no memory for a line of metrics");
+    l->n -= n;
+    memmove(l->buffer, l->buffer + n, l->n);
+    return status;
+}
+
+static ttn_status read_lines(const char *path, line_taker take, void *ctx, ttn_error *err)
+{
+    ttn_reader *reader;
+    ttn_record r = {0};
+    ttn_status status = ttn_reader_open(path, &reader, err);
+    if (status != TTN_OK) return status;
+    lines l = {.reader = reader, .buffer = ttn_alloc_or_say(1, BUFFER, "the lines of metrics", err)};
+    if (!l.buffer) status = TTN_ENOMEM;
+    if (status == TTN_OK) status = fill(&l, err);
+    while (status == TTN_OK && l.n > 0) {
+        const char *end = memchr(l.buffer, '\n', l.n);
+        if (!end && l.n < BUFFER && l.at < ttn_reader_size(reader)) {
+            status = fill(&l, err);
+            continue;
+        }
+        status = take_line(&l, end ? (size_t)(end - l.buffer) + 1 : l.n, &r, take, ctx, err);
+        if (status == TTN_OK && l.n == 0) status = fill(&l, err);
+    }
+    ttn_record_drop(&r);
+    ttn_free(l.buffer);
+    ttn_reader_close(reader);
+    return status;
+}
+
+typedef struct {
+    ttn_record_taker take;
+    void *ctx;
+    int64_t damaged;
+} plain_reading;
+
+static ttn_status take_plain(void *ctx, const ttn_record *r, const char *line, size_t n, ttn_error *err)
+{
+    plain_reading *p = ctx;
+    (void)line;
+    (void)n;
+    if (r) return p->take(p->ctx, r, err);
+    p->damaged++;
+    return TTN_OK;
+}
+
+ttn_status ttn_metrics_log_read(const char *path, ttn_record_taker take, void *ctx, int64_t *ret_damaged,
+                                ttn_error *err)
+{
+    plain_reading p = {.take = take, .ctx = ctx};
+    ttn_status status = read_lines(path, take_plain, &p, err);
+    if (ret_damaged) *ret_damaged = p.damaged;
+    return status;
+}
+
+/* ---- what a resumed run cuts ---- */
+
+typedef struct {
+    int64_t step; /* the last one that stays */
+    ttn_record_taker kept;
+    void *ctx;
+    int64_t line, n_later, n_damaged, first_damaged;
+    int64_t from, to; /* the steps of later lines */
+} survey;
+
+static ttn_status look_at_line(void *ctx, const ttn_record *r, const char *line, size_t n, ttn_error *err)
+{
+    survey *s = ctx;
+    (void)line;
+    (void)n;
+    s->line++;
+    if (!r) {
+        if (s->n_damaged == 0) s->first_damaged = s->line;
+        s->n_damaged++;
+        return TTN_OK;
+    }
+    if (r->step <= s->step) return s->kept ? s->kept(s->ctx, r, err) : TTN_OK;
+    if (s->n_later == 0 || r->step < s->from) s->from = r->step;
+    if (s->n_later == 0 || r->step > s->to) s->to = r->step;
+    s->n_later++;
+    return TTN_OK;
+}
+
+typedef struct {
+    int64_t step;
+    ttn_atomic *to;
+} copying;
+
+static ttn_status copy_line(void *ctx, const ttn_record *r, const char *line, size_t n, ttn_error *err)
+{
+    const copying *c = ctx;
+    return r && r->step <= c->step ? ttn_atomic_write(c->to, line, n, err) : TTN_OK;
+}
+
+/* The file with only those lines that stay; step -1: an empty one, whether there was a file or not. */
+static ttn_status rewrite(const char *path, int64_t step, ttn_error *err)
+{
+    copying c = {.step = step};
+    ttn_status status = ttn_atomic_file_create(path, &c.to, err);
+    if (status == TTN_OK && step >= 0) status = read_lines(path, copy_line, &c, err);
+    if (status == TTN_OK) status = ttn_atomic_commit(c.to, err);
+    ttn_atomic_destroy(c.to);
+    return status;
+}
+
+static void tell(const survey *s, const char *name, const ttn_log *log)
+{
+    if (s->n_later > 0)
+        ttn_log_say(log, TTN_LOG_INFO,
+                    "%s: %" PRId64 " line%s of steps %" PRId64 " to %" PRId64
+                    " cut: the run goes on after step %" PRId64,
+                    name, s->n_later, s->n_later == 1 ? "" : "s", s->from, s->to, s->step);
+    if (s->n_damaged > 0)
+        ttn_log_say(log, TTN_LOG_WARNING,
+                    "%s: %" PRId64 " line%s cut that %s no record (the first was line %" PRId64
+                    "): a crash may have left %s so",
+                    name, s->n_damaged, s->n_damaged == 1 ? "" : "s", s->n_damaged == 1 ? "was" : "were",
+                    s->first_damaged, s->n_damaged == 1 ? "it" : "them");
+}
+
+static ttn_status cut(const char *path, int64_t step, ttn_record_taker kept, void *ctx, const ttn_log *log,
+                      ttn_error *err)
+{
+    char name[TTN_TAIL_ROOM];
+    survey s = {.step = step, .kept = kept, .ctx = ctx};
+    ttn_status status = read_lines(path, look_at_line, &s, err);
+    if (status == TTN_OK && s.n_later + s.n_damaged > 0) status = rewrite(path, step, err);
+    if (status == TTN_OK) tell(&s, ttn_text_tail(path, name), log);
+    return status;
+}
+
+/* ---- writing ---- */
+
+struct ttn_metrics_log {
+    int fd;
+    int64_t size;    /* of the lines that are whole */
+    int is_torn;     /* a part of one stands behind them */
+    int is_unsynced; /* something was added since the last fsync */
+    double synced;   /* when that was */
+    const ttn_clock *clock;
+    char name[TTN_TAIL_ROOM];
+};
+
+static ttn_status open_to_append(ttn_metrics_log *l, const char *path, ttn_error *err)
+{
+    struct stat about;
+    l->fd = ttn_disk_open(path, O_WRONLY | O_APPEND, 0);
+    if (l->fd < 0 || fstat(l->fd, &about) != 0) {
+        const int error = errno;
+        return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be opened for writing: %s%s", l->name, strerror(error),
+                        ttn_disk_advice(error));
+    }
+    l->size = about.st_size;
+    return TTN_OK;
+}
+
+ttn_status ttn_metrics_log_open(const char *path, int64_t step, ttn_record_taker kept, void *ctx,
+                                const ttn_clock *clock, const ttn_log *log, ttn_metrics_log **ret, ttn_error *err)
+{
+    struct stat about;
+    *ret = NULL;
+    ttn_metrics_log *l = ttn_alloc_or_say(1, sizeof *l, "the log of metrics", err);
+    if (!l) return TTN_ENOMEM;
+    l->fd = -1;
+    l->clock = clock;
+    l->synced = ttn_clock_now(clock);
+    ttn_text_tail(path, l->name);
+    /* Also a new file appears by a rename, so that its name is on the disk before any line is. */
+    const int is_new = stat(path, &about) != 0 && errno == ENOENT;
+    ttn_status status = is_new ? rewrite(path, -1, err) : cut(path, step, kept, ctx, log, err);
+    if (status == TTN_OK) status = open_to_append(l, path, err);
+    if (status == TTN_OK)
+        *ret = l;
+    else
+        ttn_metrics_log_close(l);
+    return status;
+}
+
+static void build_line(ttn_builder *b, const ttn_record *r)
+{
+    char digits[TTN_NUMBER_TEXT];
+    ttn_build(b, "{\"%s\":%" PRId64 ",\"%s\":%" PRId64, STEP, r->step, DATE, r->date);
+    for (int64_t i = 0; i < r->n; i++) {
+        const double value = r->metric[i].value;
+        ttn_build(b, ",\"%s\":%s", r->metric[i].name,
+                  isfinite(value) ? ttn_number_real_text(value, TTN_UNIT_COUNT, digits) : "null");
+    }
+    ttn_build(b, "}\n");
+}
+
+/* A part of a line is taken away. */
+static int mend(ttn_metrics_log *l)
+{
+    if (l->is_torn) l->is_torn = TEMP_FAILURE_RETRY(ftruncate(l->fd, l->size)) != 0;
+    return !l->is_torn;
+}
+
+static ttn_status fail(const ttn_metrics_log *l, const char *what, ttn_error *err)
+{
+    const int error = errno;
+    return TTN_FAIL(err, TTN_EIO, "%s: %s: %s%s", l->name, what, strerror(error), ttn_disk_advice(error));
+}
+
+static ttn_status append(ttn_metrics_log *l, const char *line, size_t n, ttn_error *err)
+{
+    if (!mend(l)) return fail(l, "a line that is there in part cannot be cut off", err);
+    if (ttn_disk_write(l->fd, line, n) != 0) {
+        ttn_status status = fail(l, "a line cannot be added", err);
+        l->is_torn = 1;
+        mend(l);
+        return status;
+    }
+    l->size += (int64_t)n;
+    l->is_unsynced = 1;
+    return TTN_OK;
+}
+
+ttn_status ttn_metrics_log_add(ttn_metrics_log *l, const ttn_record *r, ttn_error *err)
+{
+    char *line;
+    ttn_builder b = {0};
+    if (r->failed) return TTN_FAIL(err, TTN_ENOMEM, "no memory for a record of metrics");
+    build_line(&b, r);
+    const size_t n = b.n;
+    ttn_status status = ttn_builder_finish(&b, "a line of metrics", &line, err);
+    if (status != TTN_OK) return status;
+    status = append(l, line, n, err);
+    free(line);
+    if (status == TTN_OK && ttn_clock_now(l->clock) - l->synced >= TTN_METRICS_SYNC)
+        status = ttn_metrics_log_sync(l, err);
+    return status;
+}
+
+ttn_status ttn_metrics_log_sync(ttn_metrics_log *l, ttn_error *err)
+{
+    l->synced = ttn_clock_now(l->clock);
+    if (!l->is_unsynced) return TTN_OK;
+    if (ttn_disk_fsync(l->fd) != 0) return fail(l, "it is not certain that the last lines are on the disk", err);
+    l->is_unsynced = 0;
+    return TTN_OK;
+}
+
+void ttn_metrics_log_close(ttn_metrics_log *l)
+{
+    if (!l) return;
+    if (l->fd >= 0) {
+        if (l->is_unsynced) ttn_disk_fsync(l->fd);
+        ttn_disk_close(l->fd);
+    }
+    ttn_free(l);
+}
