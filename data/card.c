@@ -4,13 +4,15 @@
 #include "data/card.h"
 #include "data/seen.h"
 
+enum { N_PAIRS = TTN_MAX_TOKENS << 8 };
+static const int64_t most_in_pairs = (int64_t)1 << 32; /* so that no count of pairs overflows */
+
 struct ttn_card {
     const ttn_alphabet *alphabet;
     ttn_card_totals total; /* residues by token: of the files that have ended */
-    int64_t token[4]
-                 [TTN_MAX_TOKENS]; /* those of this file: four tables, since a count waits for the one before it where
-                                         residues repeat */
-    int64_t *exact;                /* (TTN_CARD_EXACT) records of each length */
+    uint32_t *pair;   /* (N_PAIRS) of this file: two residues beside each other, by their tokens' bytes in one number */
+    int64_t in_pairs; /* residues in them */
+    int64_t *exact;   /* (TTN_CARD_EXACT) records of each length */
     ttn_seen *ids, *sequences;
     ttn_card_file *file; /* (n_file) */
     int n_file;
@@ -23,7 +25,8 @@ ttn_status ttn_card_create(const ttn_alphabet *alphabet, ttn_card **ret, ttn_err
     if (!c) return TTN_ENOMEM;
     c->alphabet = alphabet;
     c->exact = ttn_alloc_or_say(TTN_CARD_EXACT, sizeof *c->exact, "the lengths of a data card", err);
-    ttn_status status = c->exact ? TTN_OK : TTN_ENOMEM;
+    c->pair = c->exact ? ttn_alloc_or_say(N_PAIRS, sizeof *c->pair, "the residues of a data card", err) : NULL;
+    ttn_status status = c->pair ? TTN_OK : TTN_ENOMEM;
     if (status == TTN_OK) status = ttn_seen_create("the ids of a data card", &c->ids, err);
     if (status == TTN_OK) status = ttn_seen_create("the sequences of a data card", &c->sequences, err);
     if (status == TTN_OK)
@@ -45,6 +48,7 @@ void ttn_card_destroy(ttn_card *c)
     }
     free(c->file);
     ttn_free(c->exact);
+    ttn_free(c->pair);
     ttn_seen_destroy(c->ids);
     ttn_seen_destroy(c->sequences);
     ttn_free(c);
@@ -87,28 +91,52 @@ static ttn_status look_for(ttn_seen *seen, ttn_card_twice *twice, ttn_hash128 ha
     return TTN_OK;
 }
 
-static void count_tokens(ttn_card *c, const uint8_t *token, int64_t n)
-{
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (int k = 0; k < 4; k++)
-            c->token[k][token[i + k]]++;
-    for (; i < n; i++)
-        c->token[0][token[i]]++;
-}
-
 static void fold_tokens(ttn_card *c)
 {
-    for (int k = 0; k < 4; k++)
-        for (int v = 0; v < TTN_MAX_TOKENS; v++) {
-            c->total.token[v] += c->token[k][v];
-            c->token[k][v] = 0;
-        }
+    if (c->in_pairs == 0) return;
+    for (int i = 0; i < N_PAIRS; i++) {
+        c->total.token[i >> 8] += c->pair[i];
+        c->total.token[i & 0xff] += c->pair[i];
+    }
+    memset(c->pair, 0, N_PAIRS * sizeof *c->pair);
+    c->in_pairs = 0;
+}
+
+/* Residues two by two, eight at a load: one by one took twice as long, and a count waits for the one before it where
+ * residues repeat. Which of a pair is the high byte is all the same. */
+static void count_pairs(ttn_card *c, const uint8_t *token, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += 8) {
+        uint64_t eight;
+        memcpy(&eight, token + i, sizeof eight);
+        c->pair[(uint16_t)eight]++;
+        c->pair[(uint16_t)(eight >> 16)]++;
+        c->pair[(uint16_t)(eight >> 32)]++;
+        c->pair[(uint16_t)(eight >> 48)]++;
+    }
+    c->in_pairs += n;
+}
+
+static void count_tokens(ttn_card *c, const uint8_t *token, int64_t n)
+{
+    while (n >= 8) {
+        if (c->in_pairs >= most_in_pairs) fold_tokens(c);
+        const int64_t room = most_in_pairs - c->in_pairs;
+        const int64_t part = (n < room ? n : room) / 8 * 8;
+        count_pairs(c, token, part);
+        token += part;
+        n -= part;
+    }
+    for (int64_t i = 0; i < n; i++)
+        c->total.token[token[i]]++;
 }
 
 ttn_status ttn_card_add(ttn_card *c, const ttn_fasta_record *r, ttn_error *err)
 {
     ttn_card_totals *t = &c->total;
+    const ttn_hash128 id = ttn_hash128_of(r->id, strlen(r->id)), sequence = ttn_hash128_of(r->token, (size_t)r->n);
+    ttn_seen_expect(c->ids, id);
+    ttn_seen_expect(c->sequences, sequence);
     t->records++;
     t->residues += r->n;
     if (t->shortest == 0 || r->n < t->shortest) t->shortest = r->n;
@@ -116,9 +144,8 @@ ttn_status ttn_card_add(ttn_card *c, const ttn_fasta_record *r, ttn_error *err)
     t->length[bucket_of(r->n)]++;
     if (r->n < TTN_CARD_EXACT) c->exact[r->n]++;
     count_tokens(c, r->token, r->n);
-    ttn_status status = look_for(c->ids, &t->id, ttn_hash128_of(r->id, strlen(r->id)), c->n_file, r->line, err);
-    if (status != TTN_OK) return status;
-    return look_for(c->sequences, &t->sequence, ttn_hash128_of(r->token, (size_t)r->n), c->n_file, r->line, err);
+    ttn_status status = look_for(c->ids, &t->id, id, c->n_file, r->line, err);
+    return status == TTN_OK ? look_for(c->sequences, &t->sequence, sequence, c->n_file, r->line, err) : status;
 }
 
 /* ---- files ---- */

@@ -51,6 +51,7 @@ struct ttn_fasta {
     /* The stream. */
     uint8_t *chunk; /* (TTN_FASTA_CHUNK): bytes [at, end) are to be read; chunk[0] has offset `base` */
     size_t at, end;
+    int64_t next_lf, next_cr; /* where the first one from `at` on is, or `end`; before `at`: not known */
     int64_t base;
     int64_t fused; /* the offset of a '>' that a gzip member begins with, behind an unfinished line; -1: none */
     int has_begun, source_ended;
@@ -143,7 +144,7 @@ ttn_status ttn_fasta_look_ahead(ttn_fasta *f);
 int ttn_fasta_is_mark(const ttn_fasta *f);
 
 /* Bytes [0, *n) from `at` are of this line; 1: the line end is behind them. */
-int ttn_fasta_line(const ttn_fasta *f, size_t *n);
+int ttn_fasta_line(ttn_fasta *f, size_t *n);
 
 /* The byte at `at` is LF or CR, and has been dealt with. */
 void ttn_fasta_end_line(ttn_fasta *f);

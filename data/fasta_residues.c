@@ -74,31 +74,51 @@ static ttn_status resolve_waiting(ttn_fasta *f)
     return f->stops.n > 0 ? resolve_stops(f) : TTN_OK;
 }
 
-/* Capital letters, as many as come. */
-static ttn_status read_run(ttn_fasta *f)
+/* Tokens of the capital letters that n bytes begin with; returns how many they are. Eight at a time: that one is no residue
+ * shows in the bit that tells a class from a token. (With `restrict` gcc joins the stores by shifts, which takes a sixth
+ * longer; sixteen at a time take a third longer; compared and blended by letters, 32 at a time, as long.) */
+static int64_t map_letters(const uint8_t *bytes, int64_t n, const uint8_t *table, uint8_t *to)
 {
-    const uint8_t *bytes = f->chunk + f->at;
-    const int64_t n = (int64_t)(f->end - f->at);
-    ttn_status status = reserve(f, n);
-    if (status != TTN_OK) return status;
-    uint8_t *to = f->token + f->n;
-    const uint8_t *table = f->table;
     int64_t i = 0;
     for (; i + 8 <= n; i += 8) {
         uint8_t any = 0;
         for (int k = 0; k < 8; k++) {
-            to[i + k] = table[bytes[i + k]];
-            any |= to[i + k];
+            const uint8_t token = table[bytes[i + k]];
+            to[i + k] = token;
+            any |= token;
         }
-        if (any & 0x80) break;
+        if (any < 0x80) continue;
+        while (to[i] < 0x80)
+            i++;
+        return i;
     }
-    while (i < n && !(table[bytes[i]] & 0x80)) {
+    while (i < n && table[bytes[i]] < 0x80) {
         to[i] = table[bytes[i]];
         i++;
     }
-    add(f, i, 0);
-    f->at += (size_t)i;
-    return f->n > f->rules.most ? too_long(f) : TTN_OK;
+    return i;
+}
+
+/* Does a line end in LF at `at`, and does the next one begin with a capital letter? */
+static int runs_on(const ttn_fasta *f)
+{
+    return f->at + 1 < f->end && f->chunk[f->at] == '\n' && f->table[f->chunk[f->at + 1]] < 0x80;
+}
+
+/* Capital letters, as many as come, in this line and the next ones. */
+static ttn_status read_run(ttn_fasta *f)
+{
+    ttn_status status = reserve(f, (int64_t)(f->end - f->at));
+    if (status != TTN_OK) return status;
+    for (;;) {
+        const int64_t n = map_letters(f->chunk + f->at, (int64_t)(f->end - f->at), f->table, f->token + f->n);
+        add(f, n, 0);
+        f->at += (size_t)n;
+        if (f->n > f->rules.most) return too_long(f);
+        if (!runs_on(f)) return TTN_OK;
+        ttn_fasta_end_line(f);
+        f->where = TTN_IN_SEQUENCE;
+    }
 }
 
 static int is_small_letter(uint8_t c)

@@ -2,6 +2,13 @@
 #include <string.h>
 #include "data/fasta_impl.h"
 
+/* Bytes have come or were moved: where lines end is not known any more. */
+static void forget_lines(ttn_fasta *f)
+{
+    f->next_lf = -1;
+    f->next_cr = -1;
+}
+
 static ttn_status fill(ttn_fasta *f)
 {
     size_t got;
@@ -14,6 +21,7 @@ static ttn_status fill(ttn_fasta *f)
     if (f->source->is_fused) f->fused = f->base + (int64_t)f->end;
     ttn_hash_update(f->hash, f->chunk + f->end, got);
     f->end += got;
+    forget_lines(f);
     f->found.bytes += (int64_t)got;
     return TTN_OK;
 }
@@ -34,6 +42,7 @@ ttn_status ttn_fasta_look_ahead(ttn_fasta *f)
     f->base += (int64_t)f->at;
     f->end -= f->at;
     f->at = 0;
+    forget_lines(f);
     ttn_status status = TTN_OK;
     while (status == TTN_OK && f->end < sizeof byte_order_mark && !f->source_ended)
         status = fill(f);
@@ -65,15 +74,23 @@ ttn_status ttn_fasta_begin(ttn_fasta *f)
 
 /* ---- lines ---- */
 
-int ttn_fasta_line(const ttn_fasta *f, size_t *n)
+/* The first c from `at` on, or the end. It is looked for once, however often somebody asks: in a file whose lines end
+ * in LF there is no CR up to the end of each chunk. */
+static size_t find(const ttn_fasta *f, int c, int64_t *known)
 {
-    const uint8_t *bytes = f->chunk + f->at;
-    const size_t room = f->end - f->at;
-    size_t i = 0;
-    while (i < room && bytes[i] != '\n' && bytes[i] != '\r')
-        i++;
-    *n = i;
-    return i < room;
+    if (*known < (int64_t)f->at) {
+        const uint8_t *byte = memchr(f->chunk + f->at, c, f->end - f->at);
+        *known = byte ? byte - f->chunk : (int64_t)f->end;
+    }
+    return (size_t)*known;
+}
+
+int ttn_fasta_line(ttn_fasta *f, size_t *n)
+{
+    const size_t lf = find(f, '\n', &f->next_lf), cr = find(f, '\r', &f->next_cr);
+    const size_t end = lf < cr ? lf : cr;
+    *n = end - f->at;
+    return end < f->end;
 }
 
 void ttn_fasta_end_line(ttn_fasta *f)

@@ -31,6 +31,11 @@ static entry *find(entry *place, int64_t n_place, ttn_hash128 hash)
     return &place[at];
 }
 
+void ttn_seen_expect(const ttn_seen *s, ttn_hash128 hash)
+{
+    __builtin_prefetch(&s->place[hash.low & (uint64_t)(s->n_place - 1)], 1);
+}
+
 ttn_status ttn_seen_create(const char *what, ttn_seen **ret, ttn_error *err)
 {
     *ret = NULL;

@@ -13,6 +13,9 @@ typedef struct ttn_seen ttn_seen;
 TTN_MUST_USE ttn_status ttn_seen_create(const char *what, ttn_seen **ret, ttn_error *err);
 void ttn_seen_destroy(ttn_seen *s); /* NULL is fine */
 
+/* ttn_seen_add of this hash comes soon: the memory that it will look at is fetched meanwhile. */
+void ttn_seen_expect(const ttn_seen *s, ttn_hash128 hash);
+
 /* *ret points to the hash's number, good until the next call; it is `value` where the hash is new (*ret_new, which may be
  * NULL, is then 1, else 0). TTN_ENOMEM: nothing was added. */
 TTN_MUST_USE ttn_status ttn_seen_add(ttn_seen *s, ttn_hash128 hash, int64_t value, int64_t **ret, int *ret_new,

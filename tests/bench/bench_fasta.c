@@ -67,8 +67,7 @@ static void find_lines(void *arg)
 static void copy_bytes(void *arg)
 {
     files *f = arg;
-    for (size_t i = 0; i < f->n; i++)
-        f->room[i] = (unsigned char)(f->text[i] & 31);
+    memcpy(f->room, f->text, f->n);
     f->sink = f->room[f->n - 1];
 }
 
@@ -137,9 +136,10 @@ int main(int argc, char **argv)
     const double giga = (double)f.n / 1e9;
     const bench_row plain[] = {
         {.name = "memchr for line ends", .run = find_lines, .arg = &f, .work = giga, .unit = "GB/s"},
-        {.name = "copied byte by byte", .run = copy_bytes, .arg = &f, .work = giga, .unit = "GB/s"},
-        {.name = "ttn_fasta_next", .run = read_plain, .arg = &f, .work = giga, .unit = "GB/s"},
-        {.name = "ttn_fasta_next, ttn_card_add", .run = read_with_card, .arg = &f, .work = giga, .unit = "GB/s"},
+        {.name = "memcpy", .run = copy_bytes, .arg = &f, .work = giga, .unit = "GB/s"},
+        /* 400 MB/s where line ends are found at 5 GB/s */
+        {.name = "ttn_fasta_next", .run = read_plain, .arg = &f, .work = giga, .unit = "GB/s", .goal = 0.08},
+        {.name = "and ttn_card_add", .run = read_with_card, .arg = &f, .work = giga, .unit = "GB/s", .goal = 0.06},
     };
     bench_compare("16 MiB of FASTA", plain, sizeof plain / sizeof *plain);
     const bench_row packed[] = {

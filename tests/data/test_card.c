@@ -64,6 +64,28 @@ static void records_lengths_and_residues_are_counted(void **state)
     ttn_card_destroy(c);
 }
 
+/* However many residues a record has, and wherever they lie in it. */
+static void each_residue_is_counted_once(void **state)
+{
+    (void)state;
+    ttn_card *c = new_card();
+    const ttn_alphabet *a = ttn_card_alphabet(c);
+    int64_t wanted[TTN_MAX_TOKENS] = {0};
+    uint8_t token[64];
+    ttn_error err = {0};
+    for (int64_t n = 1; n <= 64; n++) {
+        for (int64_t i = 0; i < n; i++) {
+            token[i] = (uint8_t)ttn_rng_below(ttn_test_seed(), (uint64_t)n, (uint64_t)i, (uint64_t)a->n);
+            wanted[token[i]]++;
+        }
+        const ttn_fasta_record r = {.id = "a", .header = "a", .token = token, .n = n, .line = n};
+        assert_ok(ttn_card_add(c, &r, &err), &err);
+    }
+    assert_ok(ttn_card_end_file(c, "it.fa", NULL, TTN_EOF, NULL, &err), &err);
+    assert_same_bits(ttn_card_total(c)->token, wanted, sizeof wanted);
+    ttn_card_destroy(c);
+}
+
 static void quantiles_are_those_of_the_sorted_lengths(void **state)
 {
     (void)state;
@@ -170,6 +192,7 @@ int main(int argc, char **argv)
     ttn_test_start(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_lengths_and_residues_are_counted),
+        cmocka_unit_test(each_residue_is_counted_once),
         cmocka_unit_test(quantiles_are_those_of_the_sorted_lengths),
         cmocka_unit_test(what_stands_twice_is_found_over_all_files),
         cmocka_unit_test(failures_and_records_left_out_are_kept),
