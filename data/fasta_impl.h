@@ -71,9 +71,9 @@ struct ttn_fasta {
     int has_comment; /* a ';' line came before the first record */
     int is_split;    /* at a "*" inside */
     ttn_fasta_waiting stops, blank_lines;
-    int64_t lower_case;
-    int64_t pieces;             /* of it that were given */
-    char raw[TTN_FASTA_HEADER]; /* the header as it stands there, n_raw of n_header bytes */
+    int64_t lower_case, lower_end; /* residues; the offset behind the last one */
+    int64_t pieces;                /* of it that were given */
+    char raw[TTN_FASTA_HEADER];    /* the header as it stands there, n_raw of n_header bytes */
     size_t n_raw;
     int64_t n_header;
     char header[TTN_FASTA_TEXT], id[TTN_FASTA_ID], piece_id[TTN_FASTA_ID + 24];

@@ -28,12 +28,25 @@ static ttn_status reserve(ttn_fasta *f, int64_t more)
     return TTN_OK;
 }
 
-static ttn_status too_long(ttn_fasta *f)
+/* What is read here is longer than a record may be: said of the first residue too many, which w is. */
+static ttn_status too_long(ttn_fasta *f, ttn_fasta_waiting w)
 {
     char what[80];
     snprintf(what, sizeof what, "a record of more than %" PRId64 " residues", f->rules.most);
-    return ttn_fasta_blame(f, 11, ttn_fasta_here(f, ttn_fasta_offset(f)), what,
-                           "set data.max_record to more, if the file is right");
+    f->n = f->rules.most;
+    return ttn_fasta_blame(f, 11, w, what, "set data.max_record to more, if the file is right");
+}
+
+/* Bytes at hand that may be read as residues: no more than a record may have, and one, which shows that it is too long. */
+static int64_t bytes_for_residues(const ttn_fasta *f)
+{
+    const int64_t at_hand = (int64_t)(f->end - f->at), wanted = f->rules.most - f->n + 1;
+    return at_hand < wanted ? at_hand : wanted;
+}
+
+static ttn_status check_length(ttn_fasta *f)
+{
+    return f->n > f->rules.most ? too_long(f, ttn_fasta_here(f, ttn_fasta_offset(f) - 1)) : TTN_OK;
 }
 
 /* n residues of the record, whose room was reserved, stand behind the n that it has. */
@@ -57,6 +70,7 @@ static ttn_status resolve_stops(ttn_fasta *f)
         f->is_split = 1;
         return ttn_fasta_complete(f);
     }
+    if (w.n > f->rules.most - f->n) return too_long(f, w); /* no memory for what is refused */
     ttn_status status = reserve(f, w.n);
     if (status != TTN_OK) return status;
     memset(f->token + f->n, f->rules.alphabet->map['X'], (size_t)w.n);
@@ -111,10 +125,11 @@ static ttn_status read_run(ttn_fasta *f)
     ttn_status status = reserve(f, (int64_t)(f->end - f->at));
     if (status != TTN_OK) return status;
     for (;;) {
-        const int64_t n = map_letters(f->chunk + f->at, (int64_t)(f->end - f->at), f->table, f->token + f->n);
+        const int64_t n = map_letters(f->chunk + f->at, bytes_for_residues(f), f->table, f->token + f->n);
         add(f, n, 0);
         f->at += (size_t)n;
-        if (f->n > f->rules.most) return too_long(f);
+        status = check_length(f);
+        if (status != TTN_OK || f->is_skipped) return status;
         if (!runs_on(f)) return TTN_OK;
         ttn_fasta_end_line(f);
         f->where = TTN_IN_SEQUENCE;
@@ -132,7 +147,7 @@ static ttn_status read_lower(ttn_fasta *f)
     if (f->rules.lowercase == TTN_LOWERCASE_ERROR)
         return ttn_fasta_blame(f, 40, w, "a lower-case residue", "set data.lowercase=upper if this is a soft mask");
     const uint8_t *bytes = f->chunk + f->at;
-    const int64_t n = (int64_t)(f->end - f->at);
+    const int64_t n = bytes_for_residues(f);
     ttn_status status = reserve(f, n);
     if (status != TTN_OK) return status;
     int64_t i = 0;
@@ -144,11 +159,15 @@ static ttn_status read_lower(ttn_fasta *f)
         i++;
     }
     w.n = i;
-    ttn_fasta_count(f, 40, w);
+    if (w.offset == f->lower_end)
+        f->found.note[40].n += i; /* the bytes came in two parts: one place */
+    else
+        ttn_fasta_count(f, 40, w);
+    f->lower_end = w.offset + i;
     f->lower_case += i;
     add(f, i, 1);
     f->at += (size_t)i;
-    return f->n > f->rules.most ? too_long(f) : TTN_OK;
+    return check_length(f);
 }
 
 static ttn_status read_substitute(ttn_fasta *f)
@@ -159,7 +178,7 @@ static ttn_status read_substitute(ttn_fasta *f)
     f->token[f->n] = f->rules.alphabet->map[f->chunk[f->at]];
     add(f, 1, 0);
     f->at++;
-    return f->n > f->rules.most ? too_long(f) : TTN_OK;
+    return check_length(f);
 }
 
 static ttn_status read_gap(ttn_fasta *f)

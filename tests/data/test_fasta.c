@@ -401,10 +401,16 @@ static void long_lines_and_records_rows_11_and_12(void **state)
         ttn_fasta_close(f);
         free(text);
     }
-    const row bounded = {
-        11,          "a record beyond the limit",     TEXT(">a\nMKV\nLA\n"), "", .failed = 11, .line = 3,
-        .column = 3, .words = "more than 4 residues", .rules = {.most = 4}};
-    check_row(&bounded);
+    static const row bounded[] = {
+        {11, "a record beyond the limit", TEXT(">a\nMKV\nLAWWW\n"), "", .failed = 11, .line = 3, .column = 2,
+         .words = "more than 4 residues [record a, residue 5; byte 8]", .rules = {.most = 4}},
+        {11, "as long as may be", TEXT(">a\nMKV\nL\n"), "a=MKVL;", .rules = {.most = 4}},
+        {11, "in small letters", TEXT(">a\nMk\nvlaw\n"), "", .failed = 11, .line = 3, .column = 3,
+         .words = "residue 5; byte 8", .rules = {.most = 4}},
+        {11, "what becomes X", TEXT(">a\nMK*\n**V\n"), "", .failed = 11, .line = 2, .column = 3, .words = "residue 5",
+         .rules = {.most = 4, .stop = TTN_STOP_X}},
+    };
+    CHECK_ROWS(bounded);
 }
 
 /* Row 13. */
@@ -569,6 +575,25 @@ static void five_places_are_kept_and_all_are_counted(void **state)
         assert_int_equal(n->place[i].column, 2);
     }
     ttn_builder_drop(&o.records);
+}
+
+/* In one piece, and a byte at a time. */
+static void what_is_noted_does_not_depend_on_how_the_bytes_come(void **state)
+{
+    (void)state;
+    static const char text[] = ">a  b\r\nMKvlaW  K\n>b\nmkvlaMKVL\nwww\n>c\nMMMmmmmMMmmm*\n\n \n>d\nMKVLAmkvlamkvla\n";
+    const ttn_fasta_rules rules = {.skip_records = 1, .max_skipped = 1, .most = 12};
+    outcome whole = read_all("in.fa", text, sizeof text - 1, 0, &rules);
+    outcome parts = read_all("in.fa", text, sizeof text - 1, 1, &rules);
+    assert_int_equal(whole.status, TTN_EOF);
+    assert_string_equal(whole.records.text, parts.records.text);
+    assert_int_equal(whole.found.note[40].n, 18 + 8); /* of the last record as many as it needed to be too long */
+    assert_int_equal(whole.found.note[40].n_place, TTN_FASTA_PLACES);
+    assert_int_equal(whole.found.fault[11].n, 1);
+    assert_same_bits(whole.found.note, parts.found.note, sizeof whole.found.note);
+    assert_same_bits(whole.found.fault, parts.found.fault, sizeof whole.found.fault);
+    ttn_builder_drop(&whole.records);
+    ttn_builder_drop(&parts.records);
 }
 
 /* ---- options ---- */
@@ -776,6 +801,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_concerns_the_file_is_never_skipped),
         cmocka_unit_test(records_know_their_place_and_header),
         cmocka_unit_test(five_places_are_kept_and_all_are_counted),
+        cmocka_unit_test(what_is_noted_does_not_depend_on_how_the_bytes_come),
         cmocka_unit_test(rules_come_from_the_options),
         cmocka_unit_test(an_expression_that_is_none_is_refused),
         cmocka_unit_test(the_same_records_in_any_dressing),
