@@ -140,16 +140,18 @@ static ttn_status too_long(const ttn_batch_rules *r, const ttn_sequences *s, int
     char name[128] = "";
     if (s->name) s->name(s->self, i, name, sizeof name);
     const int64_t length = s->length(s->self, i);
-    const int64_t enough = round_up(most_rows(r, s->alphabet, length), TTN_BATCH_TILE);
+    const int64_t needed = most_rows(r, s->alphabet, length);
     const int64_t fits = n_rows - specials(r, s->alphabet);
-    char piece[64] = "";
-    if (is_cropped(r, length)) snprintf(piece, sizeof piece, "a piece of %" PRId64 " (data.max_len) of ", r->max_len);
+    char what[256];
+    if (is_cropped(r, length))
+        snprintf(what, sizeof what, "a piece of %" PRId64 " residues (data.max_len) of sequence %" PRId64 " '%s'",
+                 r->max_len, i + 1, name);
+    else
+        snprintf(what, sizeof what, "sequence %" PRId64 " '%s' of %" PRId64 " residues", i + 1, name, length);
     return TTN_FAIL(err, TTN_EINVAL,
-                    "sequence %" PRId64 " '%s': %sits %" PRId64 " residues needs %" PRId64
-                    " rows, and a batch has %" PRId64 ". Set batch.rows to %" PRId64
-                    " or more, so that it fits, or data.max_len to %" PRId64
-                    " or less, so that pieces of the longer ones are taken",
-                    i, name, piece, length, most_rows(r, s->alphabet, length), n_rows, enough, fits);
+                    "%s needs %" PRId64 " rows, and a batch has %" PRId64 ". Set batch.rows to %" PRId64
+                    " or more, or data.max_len to %" PRId64 " or less, so that pieces of the longer ones are taken",
+                    what, needed, n_rows, round_up(needed, TTN_BATCH_TILE), fits);
 }
 
 ttn_status ttn_capacity_of(const ttn_batch_rules *r, const ttn_sequences *s, const ttn_subset *side, ttn_capacity *ret,

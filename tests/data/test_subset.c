@@ -31,7 +31,8 @@ static void compare(int64_t n, int (*is_member)(int64_t i))
     assert_int_equal(ttn_subset_below(s, n), count);
     for (int64_t k = 0; k < count; k++)
         if (ttn_subset_at(s, k) != list[k])
-            fail_msg("n %" PRId64 ": member %" PRId64 " is %" PRId64 ", not %" PRId64, n, k, ttn_subset_at(s, k), list[k]);
+            fail_msg("n %" PRId64 ": member %" PRId64 " is %" PRId64 ", not %" PRId64, n, k, ttn_subset_at(s, k),
+                     list[k]);
     int64_t k = 0;
     for (int64_t i = ttn_subset_next(s, 0); i >= 0; i = ttn_subset_next(s, i + 1)) {
         if (k == count || list[k] != i) fail_msg("n %" PRId64 ": next comes to %" PRId64, n, i);
