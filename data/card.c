@@ -94,10 +94,12 @@ static ttn_status look_for(ttn_seen *seen, ttn_card_twice *twice, ttn_hash128 ha
 static void fold_tokens(ttn_card *c)
 {
     if (c->in_pairs == 0) return;
-    for (int i = 0; i < N_PAIRS; i++) {
-        c->total.token[i >> 8] += c->pair[i];
-        c->total.token[i & 0xff] += c->pair[i];
-    }
+    for (int high = 0; high < TTN_MAX_TOKENS; high++)
+        for (int low = 0; low < TTN_MAX_TOKENS; low++) {
+            const uint32_t n = c->pair[high << 8 | low];
+            c->total.token[high] += n;
+            c->total.token[low] += n;
+        }
     memset(c->pair, 0, N_PAIRS * sizeof *c->pair);
     c->in_pairs = 0;
 }

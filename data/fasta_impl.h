@@ -20,6 +20,7 @@
 enum {
     TTN_FASTA_CHUNK = 256 << 10,
     TTN_BYTE_SUBSTITUTE = 0xff,                /* beside ttn_byte_class: a capital letter that the vocabulary lacks */
+    TTN_FASTA_MARK = 3,                        /* bytes of a byte order mark */
     TTN_BYTE_MARK = 0xef,                      /* that a byte order mark begins with */
     TTN_FASTA_TEXT = 3 * TTN_FASTA_HEADER + 1, /* a header of bytes that all become U+FFFD */
     TTN_FASTA_ID = TTN_FASTA_TEXT + 32,        /* "_2" and "/2" behind it */
@@ -137,8 +138,8 @@ ttn_status ttn_fasta_begin(ttn_fasta *f);
 /* More bytes behind those that were read, or source_ended. */
 ttn_status ttn_fasta_next_chunk(ttn_fasta *f);
 
-/* Let the bytes of a byte order mark be at hand, where there are so many left. */
-ttn_status ttn_fasta_look_ahead(ttn_fasta *f);
+/* Let n bytes from `at` be at hand, where there are so many left. */
+ttn_status ttn_fasta_look_ahead(ttn_fasta *f, size_t n);
 
 /* Is there a byte order mark at `at`? */
 int ttn_fasta_is_mark(const ttn_fasta *f);

@@ -216,9 +216,13 @@ static ttn_status read_digit(ttn_fasta *f)
 
 ttn_status ttn_fasta_refuse_text(ttn_fasta *f)
 {
+    ttn_status status = ttn_fasta_look_ahead(f, TTN_FASTA_LOOK);
+    if (status != TTN_OK) return status;
+    const uint8_t *bytes = f->chunk + f->at;
+    const size_t rest = f->end - f->at < TTN_FASTA_LOOK ? f->end - f->at : TTN_FASTA_LOOK;
     size_t n;
     ttn_fasta_line(f, &n);
-    const uint8_t *bytes = f->chunk + f->at;
+    if (n > rest) n = rest;
     int small = 0, capitals = 0, others = 0, controls = 0;
     for (size_t i = 0; i < n; i++) {
         const uint8_t kind = f->table[bytes[i]];
@@ -242,7 +246,6 @@ ttn_status ttn_fasta_refuse_text(ttn_fasta *f)
         return ttn_fasta_refuse(f, 57, f->line, column,
                                 "residues before the first header: put a line '>NAME' before them");
     }
-    const size_t rest = f->end - f->at < TTN_FASTA_LOOK ? f->end - f->at : TTN_FASTA_LOOK;
     for (size_t i = n; i + 1 < rest; i++)
         if ((bytes[i] == '\n' || bytes[i] == '\r') && bytes[i + 1] == '>')
             return ttn_fasta_refuse(f, 37, f->line, column,
@@ -254,7 +257,7 @@ static ttn_status read_illegal(ttn_fasta *f)
 {
     const uint8_t c = f->chunk[f->at];
     if (c == TTN_BYTE_MARK) {
-        ttn_status status = ttn_fasta_look_ahead(f);
+        ttn_status status = ttn_fasta_look_ahead(f, TTN_FASTA_MARK);
         if (status != TTN_OK) return status;
     }
     const ttn_fasta_waiting w = ttn_fasta_here(f, ttn_fasta_offset(f));

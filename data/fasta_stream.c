@@ -34,17 +34,18 @@ ttn_status ttn_fasta_next_chunk(ttn_fasta *f)
     return fill(f);
 }
 
-static const unsigned char byte_order_mark[3] = {TTN_BYTE_MARK, 0xbb, 0xbf};
+static const unsigned char byte_order_mark[TTN_FASTA_MARK] = {TTN_BYTE_MARK, 0xbb, 0xbf};
 
-ttn_status ttn_fasta_look_ahead(ttn_fasta *f)
+ttn_status ttn_fasta_look_ahead(ttn_fasta *f, size_t n)
 {
+    if (f->end - f->at >= n) return TTN_OK;
     memmove(f->chunk, f->chunk + f->at, f->end - f->at);
     f->base += (int64_t)f->at;
     f->end -= f->at;
     f->at = 0;
     forget_lines(f);
     ttn_status status = TTN_OK;
-    while (status == TTN_OK && f->end < sizeof byte_order_mark && !f->source_ended)
+    while (status == TTN_OK && f->end < n && !f->source_ended)
         status = fill(f);
     return status;
 }

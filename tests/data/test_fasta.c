@@ -139,10 +139,40 @@ static void check_row(const row *w)
     }
 }
 
+/* The first 512 bytes of a file are always looked at together. Behind as many blank lines every place where a read can end
+ * is tried: all that is said must be the same, to the letter. */
+static void check_parts(const row *w)
+{
+    enum { BLANK = 512 };
+    static const size_t most[] = {1, 2, 3, 7};
+    char *text = malloc(BLANK + w->n);
+    assert_non_null(text);
+    memset(text, '\n', BLANK);
+    memcpy(text + BLANK, w->text, w->n);
+    outcome whole = read_all(w->name ? w->name : "in.fa", text, BLANK + w->n, 0, &w->rules);
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        outcome o = read_all(w->name ? w->name : "in.fa", text, BLANK + w->n, most[i], &w->rules);
+        const char *records = o.records.text ? o.records.text : "";
+        const int differs = o.status != whole.status || o.failed != whole.failed ||
+                            strcmp(o.err.text, whole.err.text) ||
+                            strcmp(records, whole.records.text ? whole.records.text : "") ||
+                            memcmp(o.found.note, whole.found.note, sizeof o.found.note) ||
+                            memcmp(o.found.fault, whole.found.fault, sizeof o.found.fault);
+        if (differs)
+            fail_msg("FA%03d, %s, reads of %zu differ from one: '%.300s'; %s; %s", (int)w->rule, w->what, most[i],
+                     records, o.err.text, whole.err.text);
+        ttn_builder_drop(&o.records);
+    }
+    ttn_builder_drop(&whole.records);
+    free(text);
+}
+
 static void check_rows(const row *w, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         check_row(&w[i]);
+        check_parts(&w[i]);
+    }
 }
 
 /* ---- the rows ---- */
@@ -355,7 +385,7 @@ static void residues_rows_38_to_51(void **state)
     for (size_t i = 0; i < sizeof residues / sizeof *residues; i++) {
         row w = residues[i];
         if (strstr(w.what, "AMPLIFY")) w.rules.alphabet = ttn_alphabet_find("amplify");
-        check_row(&w);
+        check_rows(&w, 1);
     }
 }
 
@@ -577,23 +607,24 @@ static void five_places_are_kept_and_all_are_counted(void **state)
     ttn_builder_drop(&o.records);
 }
 
-/* In one piece, and a byte at a time. */
-static void what_is_noted_does_not_depend_on_how_the_bytes_come(void **state)
+/* Of small letters beside each other the first, also where a read ends between them; and no more of them than it takes to
+ * see that a record is too long. */
+static void small_letters_are_noted_by_the_run(void **state)
 {
     (void)state;
-    static const char text[] = ">a  b\r\nMKvlaW  K\n>b\nmkvlaMKVL\nwww\n>c\nMMMmmmmMMmmm*\n\n \n>d\nMKVLAmkvlamkvla\n";
-    const ttn_fasta_rules rules = {.skip_records = 1, .max_skipped = 1, .most = 12};
-    outcome whole = read_all("in.fa", text, sizeof text - 1, 0, &rules);
-    outcome parts = read_all("in.fa", text, sizeof text - 1, 1, &rules);
-    assert_int_equal(whole.status, TTN_EOF);
-    assert_string_equal(whole.records.text, parts.records.text);
-    assert_int_equal(whole.found.note[40].n, 18 + 8); /* of the last record as many as it needed to be too long */
-    assert_int_equal(whole.found.note[40].n_place, TTN_FASTA_PLACES);
-    assert_int_equal(whole.found.fault[11].n, 1);
-    assert_same_bits(whole.found.note, parts.found.note, sizeof whole.found.note);
-    assert_same_bits(whole.found.fault, parts.found.fault, sizeof whole.found.fault);
-    ttn_builder_drop(&whole.records);
-    ttn_builder_drop(&parts.records);
+    const row w = {40,
+                   "small letters",
+                   TEXT(">a\r\nMKvlaWK\n>b\nmkvlaMKVL\nwww\n>c\nMMMmmmmMMmmm\n>d\nMKVLAmkvlamkvla\n"),
+                   "a=MKVLAWK;b=MKVLAMKVLWWW;c=MMMMMMMMMMMM;",
+                   {{1, 1, 1, 3}, {3, 1, 1, 3}, {40, 18 + 8, 2, 3}},
+                   .rules = {.skip_records = 1, .max_skipped = 1, .most = 12}};
+    check_rows(&w, 1);
+    outcome o = read_all("in.fa", w.text, w.n, 0, &w.rules);
+    assert_int_equal(o.found.note[40].n_place, TTN_FASTA_PLACES);
+    assert_int_equal(o.found.note[40].place[1].line, 4);
+    assert_int_equal(o.found.note[40].place[2].line, 5);
+    assert_int_equal(o.found.fault[11].n, 1);
+    ttn_builder_drop(&o.records);
 }
 
 /* ---- options ---- */
@@ -801,7 +832,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_concerns_the_file_is_never_skipped),
         cmocka_unit_test(records_know_their_place_and_header),
         cmocka_unit_test(five_places_are_kept_and_all_are_counted),
-        cmocka_unit_test(what_is_noted_does_not_depend_on_how_the_bytes_come),
+        cmocka_unit_test(small_letters_are_noted_by_the_run),
         cmocka_unit_test(rules_come_from_the_options),
         cmocka_unit_test(an_expression_that_is_none_is_refused),
         cmocka_unit_test(the_same_records_in_any_dressing),
