@@ -1,14 +1,11 @@
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 #include "core/values.h"
 #include "data/batch.h"
 #include "data/batch_rules.h"
+#include "tests/data/chi_square.h"
 #include "tests/data/proteins.h"
 #include "tests/harness/test.h"
-
-/* z-scores: 5 standard deviations, as in tests/core/test_permute.c. */
-#define Z_BOUND 5.0
 
 static const ttn_mlm_rules usual_mlm = {.rate = 0.15, .mask = 0.8, .random = 0.1};
 
@@ -48,13 +45,8 @@ static void a_crop_begins_anywhere_equally_often_both_ends_included(void **state
                 assert_true(p.first >= 0 && p.first < n_offset);
                 count[p.first]++;
             }
-            const double expected = (double)n_draw / (double)n_offset;
-            double sum = 0;
-            for (int64_t i = 0; i < n_offset; i++)
-                sum += (count[i] - expected) * (count[i] - expected) / expected;
-            const double freedom = (double)(n_offset - 1);
             assert_true(count[0] > 0 && count[n_offset - 1] > 0);
-            assert_at_most(fabs(sum - freedom) / sqrt(2 * freedom), Z_BOUND, "offsets of crops, chi-square z");
+            assert_at_most(fabs(chi_square_z(count, (int)n_offset, (double)n_draw)), Z_BOUND, "offsets of crops, z");
         }
     }
 }

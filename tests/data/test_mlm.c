@@ -7,25 +7,13 @@
 #include "core/rng.h"
 #include "core/values.h"
 #include "data/mlm.h"
+#include "tests/data/chi_square.h"
 #include "tests/harness/shim.h"
 #include "tests/harness/test.h"
-
-/* Statistics are z-scores, as in tests/core/test_permute.c: 5 standard deviations, 6 in 10^7 by chance for each of about
- * 20 of them, and the seed is fixed. */
-#define Z_BOUND 5.0
 
 enum { MOST = 40000 };
 
 static const ttn_mlm_rules usual = {.rate = 0.15, .mask = 0.8, .random = 0.1};
-
-static double chi_square_z(const double *count, int n_cell, double n_draw)
-{
-    const double expected = n_draw / n_cell;
-    double sum = 0;
-    for (int i = 0; i < n_cell; i++)
-        sum += (count[i] - expected) * (count[i] - expected) / expected;
-    return (sum - (n_cell - 1)) / sqrt(2.0 * (n_cell - 1));
-}
 
 /* Of a count with this probability in n draws. */
 static double binomial_z(double count, double n, double p)
@@ -244,8 +232,8 @@ static void stand_ins_are_the_20_residues_equally_often_and_never_a_special(void
     }
 }
 
-/* Each of n positions is picked equally often; the count is a constant, so its variance is less than a chi-square's:
- * by (1 - rate), which the z-score of a plain chi-square does not need. Ends and edges of the blocks of 64 included. */
+/* The number of picks is a constant, so counts vary less than those of independent draws: only the upper side tells. Ends, and
+ * edges of the blocks of 64 included. */
 static void every_position_is_picked_equally_often(void **state)
 {
     (void)state;

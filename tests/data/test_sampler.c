@@ -549,6 +549,37 @@ static void a_run_goes_on_from_any_place_as_if_it_had_not_stopped(void **state)
     proteins_free(&p);
 }
 
+/* A sampler that has done something else before: in the middle of a step, of a window, or counting another epoch. */
+static void a_sampler_that_was_elsewhere_goes_on_as_a_new_one_does(void **state)
+{
+    (void)state;
+    static noted whole[MOST];
+    proteins p = proteins_between(200, 1, 160);
+    const ttn_sequences s = proteins_view(&p);
+    ttn_sampler_options o = options_of(&s, (ttn_batch_rules){.rows = 960});
+    o.capacity.window = 50;
+    o.shards = o.n_shard = 4;
+    run(&o, NULL, 40, whole);
+    ttn_sampler *sampler = sampler_of(&o);
+    ttn_batch *b = batch_of(&o);
+    ttn_error err = {0};
+    for (int64_t step = 0; step < 8; step++) {
+        for (int64_t k = 0; k < step % 4; k++)
+            next(sampler, b);
+        if (step > 0) assert_ok(ttn_sampler_seek(sampler, whole[4 * step - 1].next, &err), &err);
+        for (int64_t i = 4 * step; i < 4 * step + 8; i++) {
+            assert_true(ttn_sampler_count(sampler, 3) > 0);
+            next(sampler, b);
+            assert_true(hash_of(b) == whole[i].hash);
+            assert_int_equal(b->shard, i % 4);
+        }
+        if (step == 0) assert_ok(ttn_sampler_seek(sampler, whole[3].next, &err), &err);
+    }
+    ttn_batch_destroy(b);
+    ttn_sampler_destroy(sampler);
+    proteins_free(&p);
+}
+
 static void a_place_in_another_series_is_refused(void **state)
 {
     (void)state;
@@ -764,6 +795,28 @@ static void picks_never_close_a_batch(void **state)
     }
 }
 
+/* Of whoever gives less of them: then they close a batch, and nothing is written beyond. */
+static void fewer_picks_close_batches_before_their_rows_do(void **state)
+{
+    (void)state;
+    proteins p = proteins_between(200, 60, 130);
+    const ttn_sequences s = proteins_view(&p);
+    ttn_sampler_options o = options_of(&s, (ttn_batch_rules){.rows = 4800});
+    o.capacity.extent.picks = 480; /* 15 in 100 of 4,800 are 720 */
+    ttn_sampler *sampler = sampler_of(&o);
+    ttn_batch *b = batch_of(&o);
+    int visits[200] = {0};
+    for (next(sampler, b); b->at.epoch == 0; next(sampler, b)) {
+        check(&p, &o, b, visits);
+        assert_true(b->used.rows < 4000);
+    }
+    for (int i = 0; i < 200; i++)
+        assert_int_equal(visits[i], 1);
+    ttn_batch_destroy(b);
+    ttn_sampler_destroy(sampler);
+    proteins_free(&p);
+}
+
 /* ---- size ---- */
 
 /* 3 million sequences of 2,000 residues: 6 10^9. Memory is what the window takes. */
@@ -841,11 +894,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(ranks_share_the_series_whatever_their_number),
         cmocka_unit_test(a_last_step_is_filled_up_with_empty_batches),
         cmocka_unit_test(a_run_goes_on_from_any_place_as_if_it_had_not_stopped),
+        cmocka_unit_test(a_sampler_that_was_elsewhere_goes_on_as_a_new_one_does),
         cmocka_unit_test(a_place_in_another_series_is_refused),
         cmocka_unit_test(a_failure_to_read_is_told_and_the_batch_can_be_tried_again),
         cmocka_unit_test(clm_predicts_the_next_token_of_the_same_sequence),
         cmocka_unit_test(batches_of_uniprot_are_97_in_100_full),
         cmocka_unit_test(picks_never_close_a_batch),
+        cmocka_unit_test(fewer_picks_close_batches_before_their_rows_do),
         cmocka_unit_test(many_sequences_cost_nothing_but_a_window),
         cmocka_unit_test(batches_are_those_of_all_earlier_versions),
         cmocka_unit_test(without_memory_there_is_no_sampler),
