@@ -109,8 +109,8 @@ ttn_status ttn_schedule_of(const ttn_values *values, int64_t steps, ttn_schedule
 /* How far from `first` to `end` the step is: 0 at first, 1 from end on. */
 static double progress(int64_t step, int64_t first, int64_t end)
 {
+    if (step >= end) return 1; /* also where it ends before it began: in a warm-up longer than the run */
     if (step <= first) return 0;
-    if (step >= end) return 1;
     return (double)(step - first) / (double)(end - first);
 }
 
