@@ -10,7 +10,7 @@ struct ttn_shards {
     ttn_weights *weights;
     ttn_stream on;
     int levels;                       /* n = 2^levels */
-    int64_t done;                     /* shards of the sum so far; bit l: one waits at level l */
+    int64_t done;                     /* shards so far; bit l, below `levels`: one waits at level l */
     ttn_memory *waiting[MOST_LEVELS]; /* (levels) a slab each */
 };
 
@@ -68,7 +68,7 @@ ttn_status ttn_shards_add(ttn_shards *s, ttn_error *err)
     }
     if (level < s->levels && status == TTN_OK)
         status = ops->copy(&s->on, ops->memory_base(s->waiting[level]), gradient, slab_bytes(s), err);
-    if (status == TTN_OK) s->done = level < s->levels ? s->done + 1 : 0;
+    if (status == TTN_OK) s->done++;
     return status;
 }
 
