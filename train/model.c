@@ -123,7 +123,7 @@ static void judge(ttn_graph *g, ttn_model_mode mode, ttn_model *m)
     m->target = ttn_input(g, "target", ttn_desc_of(TTN_U8, TTN_PICKS, 1, picks, 0, 0));
     if (mode == TTN_MODEL_WEIGHTED_LOSS)
         m->weight = ttn_input(g, "weight", ttn_desc_of(TTN_REAL, TTN_PICKS, 1, picks, 0, 0));
-    m->loss = ttn_xent(g, "loss", m->logits, m->target, m->weight, TTN_MODEL_IGNORE, 0);
+    m->loss = ttn_xent(g, "loss", m->logits, m->target, m->weight, TTN_BATCH_NO_TARGET, 0);
     m->loss_row = ttn_output(g, m->loss, 1);
 }
 

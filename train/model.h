@@ -33,6 +33,7 @@
 #include "core/options.h"
 #include "core/values.h"
 #include "data/alphabet.h"
+#include "data/batch.h"
 #include "train/config.h"
 
 /* ---- what a model is ---- */
@@ -83,6 +84,9 @@ typedef struct {
     const ttn_alphabet *alphabet;
     int causal;      /* next residues are predicted, not masked ones */
     int64_t longest; /* tokens of the longest piece that it is trained on, for attention.kind auto; 0: no limit */
+    int64_t
+        positions; /* the last position in any of them + 1: more than `longest` where pieces count from the protein's
+                          start; for learned positions. 0: not known, and a run will say */
 } ttn_model_use;
 
 /* Rows model.* and attention.*, with their rules. */
@@ -96,9 +100,6 @@ void ttn_model_spec_destroy(ttn_model_spec *s); /* NULL is fine */
 
 /* ---- to a graph ---- */
 
-/* Targets that do not count (picks of no row have it): no vocabulary is that large. */
-enum { TTN_MODEL_IGNORE = 255 };
-
 /* How far a graph goes. */
 typedef enum {
     TTN_MODEL_HIDDEN,        /* to the last layer */
@@ -111,7 +112,7 @@ typedef enum {
 typedef struct {
     int tokens;   /* input "tokens" (N), u8 */
     int index;    /* input "index" (R), i64: the row of each pick, -1: of none */
-    int target;   /* input "target" (R), u8: a token or TTN_MODEL_IGNORE */
+    int target;   /* input "target" (R), u8: a token or TTN_BATCH_NO_TARGET */
     int weight;   /* input "weight" (R), real */
     int hidden;   /* (N, C): after the last layer and the norm behind it */
     int logits;   /* (R, V) */

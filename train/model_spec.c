@@ -128,7 +128,7 @@ static const ttn_option options[] = {
      .least = 1,
      .most = 1 << 24,
      .unit = "tokens",
-     .help = "the longest sequence that a learned table knows",
+     .help = "how many positions a learned table knows, that of <cls> included",
      .since = "0.1"},
     {.name = "model.position_offset",
      .type = TTN_OPTION_INTEGER,
@@ -364,11 +364,13 @@ static ttn_status check_use(const settings *s, const ttn_model_use *use, ttn_err
     if (s->token_dropout && use->alphabet->mask == TTN_NO_TOKEN)
         return TTN_FAIL(err, TTN_EINVAL, "model.token_dropout makes up for masks, and the vocabulary '%s' has no mask",
                         use->alphabet->name);
-    if (strcmp(s->positions, "learned") == 0 && use->longest > s->max_positions)
+    if (strcmp(s->positions, "learned") == 0 && use->positions > s->max_positions)
         return TTN_FAIL(err, TTN_EINVAL,
-                        "model.max_positions: a table of %" PRId64 " positions, and sequences of up to %" PRId64
-                        " tokens: raise it, or cut sequences shorter",
-                        s->max_positions, use->longest);
+                        "model.max_positions: a table of %" PRId64
+                        " positions, and sequences that reach position %" PRId64
+                        ": raise it, leave out longer sequences, or count each piece from its own start (data.frame: "
+                        "always)",
+                        s->max_positions, use->positions - 1);
     if (s->kind_of_layer.n > s->layers)
         return TTN_FAIL(err, TTN_EINVAL, "attention.layers has %d kinds, and model.layers is %" PRId64,
                         s->kind_of_layer.n, s->layers);

@@ -495,14 +495,14 @@ static void impossible_models_are_refused_with_a_sentence(void **state)
     static const struct {
         const char *text, *words;
         int causal;
-        int64_t longest;
+        int64_t positions;
     } example[] = {
         {"model: {width: 30, heads: 4}", "model.heads: 4 heads do not divide model.width, 30: the nearest width", 0, 0},
         {"model: {width: 15, heads: 3}",
          "rotary turns pairs of channels, and heads have 5 (model.width 15 / model.heads 3)", 0, 0},
         {"model: {token_dropout: yes}", "predicts next residues sees none: set it to no", 1, 0},
         {"model: {positions: learned, max_positions: 100}",
-         "a table of 100 positions, and sequences of up to 101 tokens", 0, 101},
+         "a table of 100 positions, and sequences that reach position 100", 0, 101},
         {"model: {layers: 2}\nattention: {layers: [none, none, none]}",
          "attention.layers has 3 kinds, and model.layers is 2", 0, 0},
     };
@@ -510,7 +510,7 @@ static void impossible_models_are_refused_with_a_sentence(void **state)
         model_config c = model_config_of(NULL, example[i].text);
         ttn_model_use use = plain_use();
         use.causal = example[i].causal;
-        use.longest = example[i].longest;
+        use.positions = example[i].positions;
         ttn_model_spec *s = NULL;
         ttn_error err = {0};
         assert_fails(ttn_model_spec_of(c.values, &use, &s, &err), TTN_EINVAL, &err, example[i].words);
@@ -523,7 +523,7 @@ static void other_models_at_those_edges_are_fine(void **state)
 {
     (void)state;
     ttn_model_use use = plain_use();
-    use.longest = 100;
+    use.positions = 100;
     static const char *const text[] = {
         "model: {width: 15, heads: 3, positions: none}",
         "model: {width: 15, heads: 3, positions: sinusoid}",

@@ -264,7 +264,7 @@ static void fill(batch *b, const run *r, int64_t step, int64_t shard)
 {
     const golden *f = r->file;
     *b = (batch){.feed = {.training = 1, .step = (uint64_t)step}};
-    memset(b->target, TTN_MODEL_IGNORE, sizeof b->target);
+    memset(b->target, TTN_BATCH_NO_TARGET, sizeof b->target);
     for (int64_t p = 0; p < PICKS; p++)
         b->index[p] = -1;
     int64_t token = 0;
