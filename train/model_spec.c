@@ -1,4 +1,5 @@
 /* A model from its rows of the configuration. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -415,8 +416,9 @@ static int is(const char *value, const char *choice)
 static int place_of(const char *const *choice, const char *value)
 {
     int i = 0;
-    while (!is(choice[i], value))
+    while (choice[i] && !is(choice[i], value))
         i++;
+    assert(choice[i]); /* values were checked against the same list */
     return i;
 }
 

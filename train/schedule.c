@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 #include "train/schedule.h"
@@ -91,8 +92,9 @@ ttn_status ttn_schedule_of(const ttn_values *values, int64_t steps, ttn_schedule
     ttn_status status = read_settings(values, &s, err);
     if (status != TTN_OK) return status;
     int kind = 0;
-    while (strcmp(kinds[kind], s.kind) != 0)
+    while (kinds[kind] && strcmp(kinds[kind], s.kind) != 0)
         kind++;
+    assert(kinds[kind]); /* values were checked against the same list */
     *ret = s.schedule;
     ret->kind = (ttn_schedule_kind)kind;
     if (ret->steps == 0) ret->steps = steps;

@@ -391,6 +391,11 @@ static void run(const built *b, const batch *x, result *r)
     ttn_plan_destroy(p);
 }
 
+static int same_bits(const void *a, const void *b, size_t n)
+{
+    return memcmp(a, b, n) == 0;
+}
+
 static void weights_of_losses_are_in_their_sum_and_count(void **state)
 {
     (void)state;
@@ -430,9 +435,9 @@ static void what_comes_later_changes_nothing_in_a_causal_model(void **state)
         enum { CHANGED = 20 };
         x.token[CHANGED] = (uint8_t)(x.token[CHANGED] == 4 ? 5 : 4);
         run(&b, &x, &after);
-        const int is_same = memcmp(before.hidden, after.hidden, (size_t)CHANGED * 16 * sizeof(real)) == 0;
+        const int is_same = same_bits(before.hidden, after.hidden, (size_t)CHANGED * 16 * sizeof(real));
         assert_int_equal(is_same, causal);
-        assert_true(memcmp(before.hidden, after.hidden, sizeof before.hidden) != 0);
+        assert_false(same_bits(before.hidden, after.hidden, sizeof before.hidden));
         drop(&b);
     }
 }
@@ -466,6 +471,33 @@ static void with_qk_norm_the_scale_of_queries_does_not_matter(void **state)
     }
 }
 
+/* The op of a node in the plan of a model. */
+static void expect_op(const char *text, const char *node, const char *op)
+{
+    ttn_error err = {0};
+    built b = build(text);
+    ttn_plan *p;
+    const ttn_plan_options o = {.keep = &b.model.logits, .n_keep = 1};
+    assert_ok(ttn_plan_create(b.g, &o, &p, &err), &err);
+    const ttn_plan_report *r = ttn_plan_report_of(p);
+    int at = 0;
+    while (at < r->n_step && strcmp(r->step[at].node, node) != 0)
+        at++;
+    if (at == r->n_step) fail_msg("no step of %s", node);
+    assert_string_equal(r->step[at].op, op);
+    ttn_plan_destroy(p);
+    drop(&b);
+}
+
+static void the_head_of_bert_has_the_models_activation_and_that_of_esm_gelu(void **state)
+{
+    (void)state;
+    expect_op("model: {layers: 1, width: 16, heads: 2, activation: relu, head: esm}", "head.activation", "gelu");
+    expect_op("model: {layers: 1, width: 16, heads: 2, activation: relu, head: bert}", "head.activation", "relu");
+    expect_op("model: {layers: 1, width: 16, heads: 2, activation: silu, head: bert}", "head.activation", "silu");
+    expect_op("model: {layers: 1, width: 16, heads: 2, activation: gelu-tanh, head: bert}", "head.activation", "gelu");
+}
+
 static void drop_out_is_of_embeddings_too(void **state)
 {
     (void)state;
@@ -483,7 +515,7 @@ static void drop_out_is_of_embeddings_too(void **state)
     run(&b, &x, &still);
     x.feed.training = 1;
     run(&b, &x, &moved);
-    assert_true(memcmp(still.hidden, moved.hidden, sizeof still.hidden) != 0);
+    assert_false(same_bits(still.hidden, moved.hidden, sizeof still.hidden));
     drop(&b);
 }
 
@@ -593,6 +625,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(weights_of_losses_are_in_their_sum_and_count),
         cmocka_unit_test(what_comes_later_changes_nothing_in_a_causal_model),
         cmocka_unit_test(with_qk_norm_the_scale_of_queries_does_not_matter),
+        cmocka_unit_test(the_head_of_bert_has_the_models_activation_and_that_of_esm_gelu),
         cmocka_unit_test(drop_out_is_of_embeddings_too),
         cmocka_unit_test(impossible_models_are_refused_with_a_sentence),
         cmocka_unit_test(other_models_at_those_edges_are_fine),
