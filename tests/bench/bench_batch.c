@@ -94,7 +94,7 @@ static void take(void *arg)
     must(ttn_loader_next(arg, &b, &err), &err);
 }
 
-static maker maker_of(const ttn_sequences *s, ttn_batch_rules rules, int with_loader, ttn_loader **ret_loader)
+static maker maker_of(const ttn_sequences *s, ttn_batch_rules rules)
 {
     ttn_error err = {0};
     maker m = {0};
@@ -103,7 +103,6 @@ static maker maker_of(const ttn_sequences *s, ttn_batch_rules rules, int with_lo
     must(ttn_capacity_of(&o.rules, s, NULL, &o.capacity, &err), &err);
     must(ttn_sampler_create(&o, &m.sampler, &err), &err);
     must(ttn_batch_create(o.capacity.extent, &m.batch, &err), &err);
-    if (with_loader) must(ttn_loader_create(m.sampler, 2, ret_loader, &err), &err);
     return m;
 }
 
@@ -120,10 +119,11 @@ int main(int argc, char **argv)
     ttn_sequence_list *sample = read_sample(), *list = draw(sample);
     const ttn_sequences s = ttn_sequence_list_view(list);
     ttn_loader *loader = NULL;
-    maker masked = maker_of(&s, (ttn_batch_rules){.rows = ROWS}, 0, NULL);
-    maker cropped = maker_of(&s, (ttn_batch_rules){.rows = ROWS, .max_len = 254}, 0, NULL);
-    maker next = maker_of(&s, (ttn_batch_rules){.rows = ROWS, .objective = TTN_OBJECTIVE_CLM}, 0, NULL);
-    maker loaded = maker_of(&s, (ttn_batch_rules){.rows = ROWS}, 1, &loader);
+    maker masked = maker_of(&s, (ttn_batch_rules){.rows = ROWS});
+    maker cropped = maker_of(&s, (ttn_batch_rules){.rows = ROWS, .max_len = 254});
+    maker next = maker_of(&s, (ttn_batch_rules){.rows = ROWS, .objective = TTN_OBJECTIVE_CLM});
+    maker loaded = maker_of(&s, (ttn_batch_rules){.rows = ROWS});
+    must(ttn_loader_create(loaded.sampler, 2, &loader, &err), &err);
 
     const model_config config = {
         .layers = LAYERS, .width = WIDTH, .hidden = 4 * WIDTH, .capacity = masked.batch->capacity};
