@@ -7,12 +7,13 @@
 #define TTN_BATCH_H
 
 #include <stdint.h>
+#include "core/gemm.h"
 #include "core/status.h"
 #include "core/tensor.h"
 
-/* Products of matrices have the same bits for a row wherever it stands, as long as its place is the same modulo 12, and
- * tiles are whole ones of 480 rows: then a sequence's numbers do not depend on its batch mates. */
-enum { TTN_BATCH_ALIGN = 12, TTN_BATCH_TILE = 480 };
+/* What gives a row of a product the same bits wherever its sequence stands (core/gemm.h); then a sequence's numbers do not
+ * depend on its batch mates. Constants, so that batches do not depend on the processor either. */
+enum { TTN_BATCH_ALIGN = TTN_ROW_ALIGN, TTN_BATCH_TILE = TTN_ROW_TILE };
 
 /* The target of a pick without a loss: what cross-entropy is told to ignore. It is no token. */
 enum { TTN_BATCH_NO_TARGET = 255 };
@@ -25,10 +26,11 @@ typedef struct {
 
 typedef struct {
     ttn_extent capacity;
-    ttn_extent used;  /* the rows, sequences and picks that hold something end here; all 0: an empty batch */
+    ttn_extent
+        used; /* the rows, sequences and picks that hold something end here; all 0: an empty batch, not to be run */
     uint8_t *token;   /* (N) what the model sees; pads in rows of no sequence */
     ttn_span *span;   /* (S) ascending */
-    int64_t *start;   /* (S) position of its first row in the protein, see ttn_frame in data/sampler.h */
+    int64_t *start;   /* (S) position of its first row in the protein, see ttn_frame in data/batch_rules.h */
     uint64_t *sample; /* (S) number of the sequence in the data set */
     int64_t *index;   /* (R) the row of each pick, ascending; -1: of none */
     uint8_t *target;  /* (R) the token that is to be predicted; TTN_BATCH_NO_TARGET where index is -1 */
