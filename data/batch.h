@@ -26,8 +26,7 @@ typedef struct {
 
 typedef struct {
     ttn_extent capacity;
-    ttn_extent
-        used; /* the rows, sequences and picks that hold something end here; all 0: an empty batch, not to be run */
+    ttn_extent used;  /* where what they hold ends; all 0: an empty batch, which is not to be run */
     uint8_t *token;   /* (N) what the model sees; pads in rows of no sequence */
     ttn_span *span;   /* (S) ascending */
     int64_t *start;   /* (S) position of its first row in the protein, see ttn_frame in data/batch_rules.h */
