@@ -7,7 +7,6 @@
 #include "core/builder.h"
 #include "core/nearest.h"
 #include "core/text.h"
-#include "core/text.h"
 #include "train/config_impl.h"
 
 /* ---- the line around a place ---- */
