@@ -520,6 +520,16 @@ void ttn_atomic_destroy(ttn_atomic *a)
     ttn_free(a);
 }
 
+ttn_status ttn_atomic_save(const char *path, const void *bytes, size_t n, ttn_error *err)
+{
+    ttn_atomic *a;
+    ttn_status status = ttn_atomic_file_create(path, &a, err);
+    if (status == TTN_OK) status = ttn_atomic_write(a, bytes, n, err);
+    if (status == TTN_OK) status = ttn_atomic_commit(a, err);
+    ttn_atomic_destroy(a);
+    return status;
+}
+
 /* ---- links, and what is to go ---- */
 
 /* The new name, or the missing old one, is on the disk. */

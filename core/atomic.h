@@ -82,6 +82,9 @@ const char *ttn_atomic_leftover(const ttn_atomic *a);
 /* Ends it; without a commit everything that was written is removed. NULL is fine. */
 void ttn_atomic_destroy(ttn_atomic *a);
 
+/* All of it for a file whose n bytes are there already: create, write, commit. */
+TTN_MUST_USE ttn_status ttn_atomic_save(const char *path, const void *bytes, size_t n, ttn_error *err);
+
 /* ---- what else must not be seen half done ---- */
 
 /* The symbolic link `path` leads to `target` (a text; nobody looks whether that is there): made, or replaced in one

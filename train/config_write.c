@@ -204,13 +204,9 @@ ttn_status ttn_config_resolved(const ttn_config *c, char **ret, ttn_error *err)
 ttn_status ttn_config_save(const ttn_config *c, const char *path, ttn_error *err)
 {
     char *text = NULL;
-    ttn_atomic *a = NULL;
     ttn_status status = ttn_config_resolved(c, &text, err);
     if (status != TTN_OK) return status;
-    status = ttn_atomic_file_create(path, &a, err);
-    if (status == TTN_OK) status = ttn_atomic_write(a, text, strlen(text), err);
-    if (status == TTN_OK) status = ttn_atomic_commit(a, err);
-    ttn_atomic_destroy(a);
+    status = ttn_atomic_save(path, text, strlen(text), err);
     free(text);
     return status;
 }

@@ -313,6 +313,26 @@ static void what_is_committed_appears_whole(void **state)
     }
 }
 
+static void a_file_is_saved_in_one_call(void **state)
+{
+    (void)state;
+    ttn_error err = {0};
+    new_place();
+    put(in_place("it"), "what was there before, and longer");
+    assert_ok(ttn_atomic_save(in_place("it"), "a\0b", 3, &err), &err);
+    assert_int_equal(temporaries(place, NULL), 0);
+    FILE *f = fopen(in_place("it"), "r");
+    assert_non_null(f);
+    char bytes[8];
+    assert_int_equal(fread(bytes, 1, sizeof bytes, f), 3);
+    assert_memory_equal(bytes, "a\0b", 3);
+    fclose(f);
+    shim_arm(SHIM_FSYNC, 1, SHIM_FAIL, EIO, 0);
+    assert_int_equal(ttn_atomic_save(in_place("it"), "new", 3, &err), TTN_EIO);
+    shim_disarm();
+    assert_int_equal(temporaries(place, NULL), 0);
+}
+
 static void nothing_appears_without_a_commit(void **state)
 {
     (void)state;
@@ -1825,6 +1845,7 @@ int main(int argc, char **argv)
     if (!ttn_test_long() && access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_committed_appears_whole),
+        cmocka_unit_test(a_file_is_saved_in_one_call),
         cmocka_unit_test(nothing_appears_without_a_commit),
         cmocka_unit_test(pieces_of_any_size_arrive_in_order),
         cmocka_unit_test(file_may_be_written_by_its_name),

@@ -66,5 +66,5 @@ same 'not Debian, but the headers are there: a warning' "$? $output" \
 actor false-cc <<< 'exit 1'
 output=$(setup CC=false-cc -- build)
 same 'not Debian, and they are not: an error' "$? $(tail -n 1 <<< "$output")" \
-    "1 setup: and 'false-cc' does not find cblas.h, xxhash.h, jansson.h, yaml.h and zlib.h; install them and try again"
+    "1 setup: and 'false-cc' does not find cblas.h, xxhash.h, jansson.h, yaml.h, zlib.h and cairo/cairo.h; install them and try again"
 finish

@@ -22,6 +22,7 @@ blas.o    cblas_[sd]gemm|openblas_[a-z_]+|getenv  # the one door to BLAS
 blas.o    strcasecmp  # names of kernels, as OpenBLAS compares them
 blas.o    omp_set_num_threads  # of the calling task, put back after the call: OpenBLAS on OpenMP has no other way to be told
 checkpoint_info.o  l?stat  # what lies in a folder
+chart.o   cairo_[a-z_]+  # drawing
 clock.o   clock_gettime|gmtime_r|strftime  # time
 config.o  strverscmp  # variables by their keys, elements of lists by number
 config_source.o  open|read|close  # configuration files

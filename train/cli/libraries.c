@@ -1,4 +1,5 @@
 #define XXH_INLINE_ALL
+#include <cairo/cairo.h>
 #include <hdf5.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -61,6 +62,12 @@ static const char *xxhash_version(char *room)
     return room;
 }
 
+static const char *version_of_cairo(char *room)
+{
+    snprintf(room, TTN_LIBRARY_VERSION, "%s", cairo_version_string());
+    return room;
+}
+
 static const char *version_of_zlib(char *room)
 {
     snprintf(room, TTN_LIBRARY_VERSION, "%s", zlibVersion());
@@ -73,6 +80,7 @@ const ttn_library ttn_libraries[] = {
     {"HDF5", "libhdf5_serial", "data stores and exports", hdf5_version},
     {"jansson", "libjansson", "JSON", jansson_version},
     {"libyaml", "libyaml-0", "configuration files", yaml_version},
+    {"cairo", "libcairo", "curves and maps", version_of_cairo},
     {"zlib", "libz", "sequence files that are compressed", version_of_zlib},
     {"xxHash", NULL, "checksums", xxhash_version},
     {0},

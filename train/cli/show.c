@@ -1,4 +1,3 @@
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,141 +5,20 @@
 #include "train/cli/show.h"
 #include "train/files/json.h"
 
-/* ---- numbers ---- */
-
-char *ttn_show_bytes(int64_t bytes, char *text)
-{
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    double value = (double)bytes;
-    int u = 0;
-    while (value >= 1023.95 && u < 6) { /* what would be printed as 1024.0 */
-        value /= 1024;
-        u++;
-    }
-    snprintf(text, TTN_SHOW_NUMBER, u == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, units[u]);
-    if (bytes == 1) snprintf(text, TTN_SHOW_NUMBER, "1 byte");
-    return text;
-}
-
-char *ttn_show_count(int64_t n, char *text)
-{
-    char digits[24];
-    snprintf(digits, sizeof digits, "%" PRId64, n);
-    char *to = text;
-    const char *from = digits;
-    if (*from == '-') *to++ = *from++;
-    for (size_t left = strlen(from); left > 0; left--) {
-        *to++ = *from++;
-        if (left > 1 && left % 3 == 1) *to++ = ',';
-    }
-    *to = 0;
-    return text;
-}
-
-char *ttn_show_seconds(double seconds, char *text)
-{
-    if (seconds < 1e-3)
-        snprintf(text, TTN_SHOW_NUMBER, "%.0f us", seconds * 1e6);
-    else if (seconds < 1)
-        snprintf(text, TTN_SHOW_NUMBER, seconds < 0.01 ? "%.1f ms" : "%.0f ms", seconds * 1e3);
-    else if (seconds < 120)
-        snprintf(text, TTN_SHOW_NUMBER, "%.1f s", seconds);
-    else if (seconds < 48 * 3600)
-        snprintf(text, TTN_SHOW_NUMBER, "%d h %02d min", (int)(seconds / 3600), (int)(seconds / 60) % 60);
-    else
-        snprintf(text, TTN_SHOW_NUMBER, "%.1f days", seconds / 86400);
-    return text;
-}
-
 /* ---- text ---- */
 
-static const char *value_text(const ttn_fact *f, char *room)
-{
-    switch (f->kind) {
-    case TTN_FACT_TEXT:
-        return f->text;
-    case TTN_FACT_INTEGER:
-        return ttn_show_count(f->integer, room);
-    case TTN_FACT_REAL:
-        snprintf(room, TTN_SHOW_NUMBER, "%.6g", f->real);
-        return room;
-    case TTN_FACT_BYTES:
-        return ttn_show_bytes(f->integer, room);
-    case TTN_FACT_SECONDS:
-        return ttn_show_seconds(f->real, room);
-    case TTN_FACT_FLAG:
-        return f->integer ? "yes" : "no";
-    case TTN_FACT_NONE:
-        return "none";
-    case TTN_FACT_OPEN:
-    case TTN_FACT_OPEN_LIST:
-    case TTN_FACT_CLOSE:
-        break;
-    }
-    return "";
-}
-
-static int opens(const ttn_fact *f)
-{
-    return f->kind == TTN_FACT_OPEN || f->kind == TTN_FACT_OPEN_LIST;
-}
-
-/* The fact behind the one at `at`, which may be an object or a list. */
-static int64_t skip(const ttn_fact *f, int64_t at)
-{
-    int depth = 0;
-    do {
-        depth += opens(&f[at]) - (f[at].kind == TTN_FACT_CLOSE);
-        at++;
-    } while (depth > 0);
-    return at;
-}
-
-enum { INDENT = 2, MAX_KEY = 24, MAX_COLUMNS = 16 };
-
-/* "looks_like" as "looks like"; room has MAX_KEY * 4 bytes. */
-static const char *key_text(const char *key, char *room)
-{
-    snprintf(room, (size_t)MAX_KEY * 4, "%s", key ? key : "-");
-    for (char *c = room; *c; c++)
-        if (*c == '_') *c = ' ';
-    return room;
-}
+enum { INDENT = 2 };
 
 /* The column where values of the facts [at, end) of one object begin. */
 static int value_column(const ttn_fact *f, int64_t at, int64_t end, int indent)
 {
-    char room[MAX_KEY * 4];
+    char room[TTN_SHOW_KEY];
     int longest = 0;
-    for (; at < end; at = skip(f, at)) {
-        int columns = opens(&f[at]) ? 0 : ttn_columns(key_text(f[at].key, room));
+    for (; at < end; at = ttn_show_skip(f, at)) {
+        int columns = ttn_show_opens(&f[at]) ? 0 : ttn_columns(ttn_show_key(f[at].key, room));
         if (columns > longest) longest = columns;
     }
     return indent + longest + 2;
-}
-
-/* A list all of whose entries are objects of plain values with the same keys: how many columns; 0: it is no table. */
-static int table_columns(const ttn_fact *f, int64_t at)
-{
-    const int64_t first = at + 1;
-    int n = 0;
-    if (f[at].kind != TTN_FACT_OPEN_LIST || f[first].kind != TTN_FACT_OPEN) return 0;
-    for (int64_t i = first + 1; f[i].kind != TTN_FACT_CLOSE; i++)
-        n += opens(&f[i]) ? MAX_COLUMNS + 1 : 1;
-    if (n == 0 || n > MAX_COLUMNS) return 0;
-    for (int64_t entry = first; f[entry].kind == TTN_FACT_OPEN; entry += n + 2)
-        for (int c = 0; c < n; c++) {
-            const ttn_fact *now = &f[entry + 1 + c], *model = &f[first + 1 + c];
-            if (now->kind == TTN_FACT_CLOSE || opens(now) || !now->key || strcmp(now->key, model->key) != 0) return 0;
-            if (c == n - 1 && f[entry + n + 1].kind != TTN_FACT_CLOSE) return 0;
-        }
-    return n;
-}
-
-static int is_number(const ttn_fact *f)
-{
-    return f->kind == TTN_FACT_INTEGER || f->kind == TTN_FACT_REAL || f->kind == TTN_FACT_BYTES ||
-           f->kind == TTN_FACT_SECONDS;
 }
 
 static void put_cell(FILE *out, const char *text, int width, int is_right, int is_last)
@@ -155,40 +33,31 @@ static void put_cell(FILE *out, const char *text, int width, int is_right, int i
 static void show_table(const ttn_terminal *t, const ttn_fact *f, int64_t at, int n, int indent)
 {
     const int64_t first = at + 1;
-    int width[MAX_COLUMNS], is_right[MAX_COLUMNS];
-    char room[TTN_SHOW_NUMBER + MAX_KEY * 4];
+    int width[TTN_SHOW_COLUMNS], is_right[TTN_SHOW_COLUMNS];
+    char room[TTN_SHOW_NUMBER + TTN_SHOW_KEY];
     for (int c = 0; c < n; c++) {
-        width[c] = ttn_columns(key_text(f[first + 1 + c].key, room));
-        is_right[c] = is_number(&f[first + 1 + c]);
+        width[c] = ttn_columns(ttn_show_key(f[first + 1 + c].key, room));
+        is_right[c] = ttn_show_is_number(&f[first + 1 + c]);
     }
     for (int64_t entry = first; f[entry].kind == TTN_FACT_OPEN; entry += n + 2)
         for (int c = 0; c < n; c++) {
-            int columns = ttn_columns(value_text(&f[entry + 1 + c], room));
+            int columns = ttn_columns(ttn_show_value(&f[entry + 1 + c], room));
             if (columns > width[c]) width[c] = columns;
         }
     fprintf(t->out, "%*s%s", indent, "", ttn_terminal_style(t, TTN_STYLE_DIM));
     for (int c = 0; c < n; c++) {
         if (c > 0) fputs("  ", t->out);
-        put_cell(t->out, key_text(f[first + 1 + c].key, room), width[c], is_right[c], c == n - 1);
+        put_cell(t->out, ttn_show_key(f[first + 1 + c].key, room), width[c], is_right[c], c == n - 1);
     }
     fprintf(t->out, "%s\n", ttn_terminal_plain(t));
     for (int64_t entry = first; f[entry].kind == TTN_FACT_OPEN; entry += n + 2) {
         fprintf(t->out, "%*s", indent, "");
         for (int c = 0; c < n; c++) {
             if (c > 0) fputs("  ", t->out);
-            put_cell(t->out, value_text(&f[entry + 1 + c], room), width[c], is_right[c], c == n - 1);
+            put_cell(t->out, ttn_show_value(&f[entry + 1 + c], room), width[c], is_right[c], c == n - 1);
         }
         putc('\n', t->out);
     }
-}
-
-/* A list of plain values is one line: "1, 2, 3". */
-static int is_plain_list(const ttn_fact *f, int64_t at)
-{
-    if (f[at].kind != TTN_FACT_OPEN_LIST) return 0;
-    for (at++; f[at].kind != TTN_FACT_CLOSE; at++)
-        if (opens(&f[at])) return 0;
-    return 1;
 }
 
 static void show_plain_list(const ttn_terminal *t, const ttn_fact *f, int64_t at, int column)
@@ -199,7 +68,7 @@ static void show_plain_list(const ttn_terminal *t, const ttn_fact *f, int64_t at
     FILE *gathered = open_memstream(&text, &size);
     if (!gathered) return;
     for (int64_t i = at + 1; f[i].kind != TTN_FACT_CLOSE; i++)
-        fprintf(gathered, "%s%s", i > at + 1 ? ", " : "", value_text(&f[i], room));
+        fprintf(gathered, "%s%s", i > at + 1 ? ", " : "", ttn_show_value(&f[i], room));
     fclose(gathered);
     ttn_wrap(t->out, ttn_terminal_width(t), column, column, size > 0 ? text : "none");
     free(text);
@@ -207,8 +76,8 @@ static void show_plain_list(const ttn_terminal *t, const ttn_fact *f, int64_t at
 
 static void put_key(const ttn_terminal *t, const char *key, int indent, int column)
 {
-    char room[MAX_KEY * 4];
-    key_text(key, room);
+    char room[TTN_SHOW_KEY];
+    ttn_show_key(key, room);
     fprintf(t->out, "%*s%s%s%s", indent, "", ttn_terminal_style(t, TTN_STYLE_BOLD), room, ttn_terminal_plain(t));
     int end = indent + ttn_columns(room);
     fprintf(t->out, "%*s", column > end ? column - end : 1, "");
@@ -216,23 +85,23 @@ static void put_key(const ttn_terminal *t, const char *key, int indent, int colu
 
 static void show_members(const ttn_terminal *t, const ttn_fact *f, int64_t at, int64_t end, int indent)
 {
-    char room[TTN_SHOW_NUMBER], key[MAX_KEY * 4];
+    char room[TTN_SHOW_NUMBER], key[TTN_SHOW_KEY];
     int column = value_column(f, at, end, indent);
-    for (; at < end; at = skip(f, at)) {
-        int n = table_columns(f, at);
-        if (is_plain_list(f, at)) {
+    for (; at < end; at = ttn_show_skip(f, at)) {
+        int n = ttn_show_table_columns(f, at);
+        if (ttn_show_is_plain_list(f, at)) {
             put_key(t, f[at].key, indent, column);
             show_plain_list(t, f, at, column);
-        } else if (opens(&f[at])) {
-            fprintf(t->out, "%*s%s%s%s\n", indent, "", ttn_terminal_style(t, TTN_STYLE_BOLD), key_text(f[at].key, key),
-                    ttn_terminal_plain(t));
+        } else if (ttn_show_opens(&f[at])) {
+            fprintf(t->out, "%*s%s%s%s\n", indent, "", ttn_terminal_style(t, TTN_STYLE_BOLD),
+                    ttn_show_key(f[at].key, key), ttn_terminal_plain(t));
             if (n > 0)
                 show_table(t, f, at, n, indent + INDENT);
             else
-                show_members(t, f, at + 1, skip(f, at) - 1, indent + INDENT);
+                show_members(t, f, at + 1, ttn_show_skip(f, at) - 1, indent + INDENT);
         } else {
             put_key(t, f[at].key, indent, column);
-            ttn_wrap(t->out, ttn_terminal_width(t), column, column, value_text(&f[at], room));
+            ttn_wrap(t->out, ttn_terminal_width(t), column, column, ttn_show_value(&f[at], room));
         }
     }
 }
@@ -283,10 +152,10 @@ static int hang(json_t *in, const char *key, json_t *value)
 /* The facts [at, end) into a container. */
 static int hang_all(json_t *in, const ttn_fact *f, int64_t at, int64_t end)
 {
-    for (; at < end; at = skip(f, at)) {
+    for (; at < end; at = ttn_show_skip(f, at)) {
         json_t *value = value_json(&f[at]);
         if (!hang(in, f[at].key, value)) return 0;
-        if (opens(&f[at]) && !hang_all(value, f, at + 1, skip(f, at) - 1)) return 0;
+        if (ttn_show_opens(&f[at]) && !hang_all(value, f, at + 1, ttn_show_skip(f, at) - 1)) return 0;
     }
     return 1;
 }

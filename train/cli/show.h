@@ -4,6 +4,7 @@
 
 #include "train/cli/terminal.h"
 #include "train/facts.h"
+#include "train/show_fact.h"
 
 /* One line a fact, "key  value", keys of an object below it indented; a list of objects is a table. Warnings follow. */
 void ttn_show_text(const ttn_terminal *t, const ttn_facts *f);
@@ -11,11 +12,5 @@ void ttn_show_text(const ttn_terminal *t, const ttn_facts *f);
 /* One object; its last key is "warnings", a list of texts, unless the facts have a list of that name of their own.
  * TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_show_json(FILE *out, const ttn_facts *f, ttn_error *err);
-
-/* "1.2 GiB", "87 bytes", "1,234,567", "3.2 ms": for people. text has TTN_SHOW_NUMBER bytes. Returns text. */
-enum { TTN_SHOW_NUMBER = 40 };
-char *ttn_show_bytes(int64_t bytes, char *text);
-char *ttn_show_count(int64_t n, char *text);
-char *ttn_show_seconds(double seconds, char *text);
 
 #endif
