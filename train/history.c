@@ -73,7 +73,7 @@ static int append(ttn_series *s, double step, double value)
     return 1;
 }
 
-ttn_status ttn_history_add(ttn_history *h, const ttn_record *r, ttn_error *err)
+ttn_status ttn_history_add(ttn_history *h, const ttn_metrics *r, ttn_error *err)
 {
     if (r->failed) return no_memory(err);
     for (int64_t i = 0; i < r->n; i++) {

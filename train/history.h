@@ -19,7 +19,7 @@ typedef struct {
 } ttn_history;
 
 /* TTN_ENOMEM, also for a record that lacks something because there was no memory. */
-TTN_MUST_USE ttn_status ttn_history_add(ttn_history *h, const ttn_record *r, ttn_error *err);
+TTN_MUST_USE ttn_status ttn_history_add(ttn_history *h, const ttn_metrics *r, ttn_error *err);
 
 /* NULL: there is no such series. Borrowed until the next ttn_history_add. */
 const ttn_series *ttn_history_find(const ttn_history *h, const char *name);

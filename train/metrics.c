@@ -41,7 +41,7 @@ int ttn_metric_name_is_good(const char *name)
 
 /* ---- a record ---- */
 
-static int make_room(ttn_record *r)
+static int make_room(ttn_metrics *r)
 {
     if (r->n < r->room) return 1;
     const int64_t room = 2 * r->room + 32;
@@ -54,10 +54,10 @@ static int make_room(ttn_record *r)
     return 1;
 }
 
-void ttn_record_add(ttn_record *r, const char *name, double value)
+void ttn_metrics_add(ttn_metrics *r, const char *name, double value)
 {
     double before;
-    assert(ttn_metric_name_is_good(name) && !ttn_record_find(r, name, &before));
+    assert(ttn_metric_name_is_good(name) && !ttn_metrics_find(r, name, &before));
     (void)before;
     if (!make_room(r)) {
         r->failed = 1;
@@ -68,7 +68,7 @@ void ttn_record_add(ttn_record *r, const char *name, double value)
     r->n++;
 }
 
-int ttn_record_find(const ttn_record *r, const char *name, double *ret)
+int ttn_metrics_find(const ttn_metrics *r, const char *name, double *ret)
 {
     for (int64_t i = 0; i < r->n; i++)
         if (strcmp(r->metric[i].name, name) == 0) {
@@ -78,16 +78,16 @@ int ttn_record_find(const ttn_record *r, const char *name, double *ret)
     return 0;
 }
 
-void ttn_record_clear(ttn_record *r)
+void ttn_metrics_clear(ttn_metrics *r)
 {
     r->n = 0;
     r->failed = 0;
 }
 
-void ttn_record_drop(ttn_record *r)
+void ttn_metrics_drop(ttn_metrics *r)
 {
     ttn_free(r->metric);
-    *r = (ttn_record){0};
+    *r = (ttn_metrics){0};
 }
 
 /* ---- a mean that forgets ---- */

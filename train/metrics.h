@@ -64,23 +64,23 @@ typedef struct {
     double value; /* may be no finite number */
 } ttn_metric;
 
-/* Start with {.step = …, .date = …}; end with ttn_record_drop. */
+/* Start with {.step = …, .date = …}; end with ttn_metrics_drop. */
 typedef struct {
     int64_t step; /* optimizer steps done */
     int64_t date; /* seconds since 1970; 0: unknown */
     ttn_metric *metric;
     int64_t n, room;
     int failed; /* there was no memory for one of them: whoever writes the record says so */
-} ttn_record;
+} ttn_metrics;
 
 /* The name is printable ASCII without quotes and backslashes, shorter than TTN_METRIC_TEXT, and not in the record yet. */
-void ttn_record_add(ttn_record *r, const char *name, double value);
+void ttn_metrics_add(ttn_metrics *r, const char *name, double value);
 
 /* 1: *ret is the value; 0: the record has none of that name. */
-int ttn_record_find(const ttn_record *r, const char *name, double *ret);
+int ttn_metrics_find(const ttn_metrics *r, const char *name, double *ret);
 
-void ttn_record_clear(ttn_record *r); /* without numbers, the memory kept */
-void ttn_record_drop(ttn_record *r);
+void ttn_metrics_clear(ttn_metrics *r); /* without numbers, the memory kept */
+void ttn_metrics_drop(ttn_metrics *r);
 
 /* Is it such a name? */
 int ttn_metric_name_is_good(const char *name);

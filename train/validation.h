@@ -102,6 +102,6 @@ typedef struct {
 void ttn_validation_result_of(const ttn_validation *v, ttn_validation_result *ret);
 
 /* As val/… of a record; `seen` only where there is any. */
-void ttn_validation_record(const ttn_validation_result *v, ttn_record *r);
+void ttn_validation_record(const ttn_validation_result *v, ttn_metrics *r);
 
 #endif

@@ -42,12 +42,12 @@ static void write_sample(const char *folder)
     char name[PATH_MAX];
     assert_ok(ttn_event_file_create(folder, "host/1", 0, &stopped, &f, &err), &err);
     for (int64_t step = 100; step <= 300; step += 100) {
-        ttn_record r = {.step = step, .date = 1767225600 + step};
-        ttn_record_add(&r, TTN_METRIC_TRAIN_LOSS, 3 - (double)step / 1000);
-        ttn_record_add(&r, TTN_METRIC_TRAIN_LR, 3e-4);
-        if (step == 300) ttn_record_add(&r, TTN_METRIC_VAL_PPL, (double)NAN);
+        ttn_metrics r = {.step = step, .date = 1767225600 + step};
+        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 3 - (double)step / 1000);
+        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LR, 3e-4);
+        if (step == 300) ttn_metrics_add(&r, TTN_METRIC_VAL_PPL, (double)NAN);
         assert_ok(ttn_event_file_add(f, &r, &err), &err);
-        ttn_record_drop(&r);
+        ttn_metrics_drop(&r);
     }
     snprintf(name, sizeof name, "%s/first", folder);
     assert_int_equal(link(ttn_event_file_path(f), name), 0);
@@ -55,10 +55,10 @@ static void write_sample(const char *folder)
     int64_t later = 1767229200;
     const ttn_clock clock = {.date = a_date, .ctx = &later};
     assert_ok(ttn_event_file_create(folder, "host/1", 201, &clock, &f, &err), &err);
-    ttn_record r = {.step = 300, .date = later + 1};
-    ttn_record_add(&r, TTN_METRIC_TRAIN_LOSS, 2.5);
+    ttn_metrics r = {.step = 300, .date = later + 1};
+    ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 2.5);
     assert_ok(ttn_event_file_add(f, &r, &err), &err);
-    ttn_record_drop(&r);
+    ttn_metrics_drop(&r);
     snprintf(name, sizeof name, "%s/second", folder);
     assert_int_equal(link(ttn_event_file_path(f), name), 0);
     ttn_event_file_close(f);
@@ -128,8 +128,8 @@ static void a_record_is_whole_or_not_there(void **state)
     snprintf(folder, sizeof folder, "%s/full", ttn_test_folder());
     assert_ok(ttn_event_file_create(folder, "h", 0, &stopped, &f, &err), &err);
     assert_int_equal(stat(ttn_event_file_path(f), &before), 0);
-    ttn_record r = {.step = 1};
-    ttn_record_add(&r, TTN_METRIC_TRAIN_LOSS, 1);
+    ttn_metrics r = {.step = 1};
+    ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 1);
     shim_arm(SHIM_WRITE, 1, SHIM_FAIL, ENOSPC, 1);
     assert_fails(ttn_event_file_add(f, &r, &err), TTN_EIO, &err, "a record cannot be added: No space left");
     shim_disarm();
@@ -137,7 +137,7 @@ static void a_record_is_whole_or_not_there(void **state)
     assert_int_equal(before.st_size, after.st_size);
     err = (ttn_error){0};
     assert_ok(ttn_event_file_add(f, &r, &err), &err);
-    ttn_record_drop(&r);
+    ttn_metrics_drop(&r);
     ttn_event_file_close(f);
 }
 
@@ -161,15 +161,15 @@ static void no_memory_is_a_status(void **state)
     for (; hit; nth++) {
         ttn_error err = {0};
         ttn_event_file *f;
-        ttn_record r = {.step = 1};
+        ttn_metrics r = {.step = 1};
         shim_arm(SHIM_ALLOC, nth, SHIM_FAIL, ENOMEM, 0);
-        ttn_record_add(&r, TTN_METRIC_TRAIN_LOSS, 1);
+        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 1);
         ttn_status status = ttn_event_file_create(folder, "h", 7, &stopped, &f, &err);
         if (status == TTN_OK) status = ttn_event_file_add(f, &r, &err);
         shim_disarm();
         hit = shim_was_hit();
         assert_int_equal(status, hit ? TTN_ENOMEM : TTN_OK);
-        ttn_record_drop(&r);
+        ttn_metrics_drop(&r);
         ttn_event_file_close(f);
     }
     assert_true(nth > 8);

@@ -51,21 +51,21 @@ static void names_that_would_break_a_line_are_not_good(void **state)
 static void a_record_of_any_size_finds_its_numbers(void **state)
 {
     (void)state;
-    ttn_record r = {.step = 7};
+    ttn_metrics r = {.step = 7};
     double value = -1;
     for (int i = 0; i < 500; i++) {
         char name[TTN_METRIC_TEXT];
         snprintf(name, sizeof name, "layer.%d/x", i);
-        ttn_record_add(&r, name, i);
+        ttn_metrics_add(&r, name, i);
     }
     assert_false(r.failed);
-    assert_int_equal(ttn_record_find(&r, "layer.377/x", &value), 1);
+    assert_int_equal(ttn_metrics_find(&r, "layer.377/x", &value), 1);
     assert_true(value == 377);
-    assert_int_equal(ttn_record_find(&r, "layer.500/x", &value), 0);
-    ttn_record_clear(&r);
-    assert_int_equal(ttn_record_find(&r, "layer.0/x", &value), 0);
+    assert_int_equal(ttn_metrics_find(&r, "layer.500/x", &value), 0);
+    ttn_metrics_clear(&r);
+    assert_int_equal(ttn_metrics_find(&r, "layer.0/x", &value), 0);
     assert_int_equal(r.step, 7);
-    ttn_record_drop(&r);
+    ttn_metrics_drop(&r);
 }
 
 /* ---- history ---- */
@@ -77,11 +77,11 @@ static void history_keeps_a_series_for_each_name(void **state)
     ttn_error err = {0};
     double value;
     for (int step = 1; step <= 300; step++) {
-        ttn_record r = {.step = step};
-        ttn_record_add(&r, TTN_METRIC_TRAIN_LOSS, 3.0 - step / 1000.0);
-        if (step % 100 == 0) ttn_record_add(&r, TTN_METRIC_VAL_PPL, (double)NAN);
+        ttn_metrics r = {.step = step};
+        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 3.0 - step / 1000.0);
+        if (step % 100 == 0) ttn_metrics_add(&r, TTN_METRIC_VAL_PPL, (double)NAN);
         assert_ok(ttn_history_add(&h, &r, &err), &err);
-        ttn_record_drop(&r);
+        ttn_metrics_drop(&r);
     }
     const ttn_series *train = ttn_history_find(&h, TTN_METRIC_TRAIN_LOSS), *val = ttn_history_find(&h, "val/ppl");
     assert_non_null(train);
@@ -103,18 +103,18 @@ static void no_memory_is_a_status(void **state)
     (void)state;
     int hit = 1;
     for (int nth = 1; hit; nth++) {
-        ttn_record r = {.step = 1};
+        ttn_metrics r = {.step = 1};
         ttn_history h = {0};
         ttn_error err = {0};
         shim_arm(SHIM_ALLOC, nth, SHIM_FAIL, ENOMEM, 0);
-        ttn_record_add(&r, "a", 1);
+        ttn_metrics_add(&r, "a", 1);
         ttn_status status = ttn_history_add(&h, &r, &err);
         shim_disarm();
         hit = shim_was_hit();
         assert_int_equal(status, hit ? TTN_ENOMEM : TTN_OK);
         assert_int_equal(err.status, status);
         ttn_history_drop(&h);
-        ttn_record_drop(&r);
+        ttn_metrics_drop(&r);
         if (!hit) assert_true(nth > 4);
     }
 }

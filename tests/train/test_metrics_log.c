@@ -44,10 +44,10 @@ static void put(const char *text)
 
 static ttn_status add_step(ttn_metrics_log *l, int64_t step, double loss, ttn_error *err)
 {
-    ttn_record r = {.step = step, .date = 1767225600 + step};
-    ttn_record_add(&r, TTN_METRIC_TRAIN_LOSS, loss);
+    ttn_metrics r = {.step = step, .date = 1767225600 + step};
+    ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, loss);
     ttn_status status = ttn_metrics_log_add(l, &r, err);
-    ttn_record_drop(&r);
+    ttn_metrics_drop(&r);
     return status;
 }
 
@@ -79,25 +79,25 @@ static void a_line_is_a_record(void **state)
     (void)state;
     ttn_error err = {0};
     ttn_metrics_log *l = open_log(0);
-    ttn_record r = {.step = 1200, .date = 1767225600};
-    ttn_record_add(&r, "train/loss", 2.7134);
-    ttn_record_add(&r, "train/lr", 3e-4);
-    ttn_record_add(&r, "train/third", 1.0 / 3);
-    ttn_record_add(&r, "train/targets", 123456789);
-    ttn_record_add(&r, "val/ppl", (double)NAN);
-    ttn_record_add(&r, "train/grad_norm", (double)INFINITY);
+    ttn_metrics r = {.step = 1200, .date = 1767225600};
+    ttn_metrics_add(&r, "train/loss", 2.7134);
+    ttn_metrics_add(&r, "train/lr", 3e-4);
+    ttn_metrics_add(&r, "train/third", 1.0 / 3);
+    ttn_metrics_add(&r, "train/targets", 123456789);
+    ttn_metrics_add(&r, "val/ppl", (double)NAN);
+    ttn_metrics_add(&r, "train/grad_norm", (double)INFINITY);
     assert_ok(ttn_metrics_log_add(l, &r, &err), &err);
-    ttn_record_drop(&r);
+    ttn_metrics_drop(&r);
     ttn_metrics_log_close(l);
     assert_string_equal(contents(),
                         "{\"step\":1200,\"date\":1767225600,\"train/loss\":2.7134,\"train/lr\":0.0003,\"train/third\":"
                         "0.3333333333333333,\"train/targets\":123456789,\"val/ppl\":null,\"train/grad_norm\":null}\n");
 }
 
-static ttn_status compare(void *ctx, const ttn_record *r, ttn_error *err)
+static ttn_status compare(void *ctx, const ttn_metrics *r, ttn_error *err)
 {
     (void)err;
-    const ttn_record *wrote = ctx;
+    const ttn_metrics *wrote = ctx;
     assert_int_equal(r->step, wrote->step);
     assert_int_equal(r->date, wrote->date);
     assert_int_equal(r->n, wrote->n);
@@ -126,11 +126,11 @@ static void numbers_read_back_to_the_bit(void **state)
                                     -5e5,
                                     1234567};
     ttn_error err = {0};
-    ttn_record r = {.step = INT64_MAX, .date = 5};
+    ttn_metrics r = {.step = INT64_MAX, .date = 5};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         char name[8];
         snprintf(name, sizeof name, "v%zu", i);
-        ttn_record_add(&r, name, values[i]);
+        ttn_metrics_add(&r, name, values[i]);
     }
     ttn_metrics_log *l = open_log(0);
     assert_ok(ttn_metrics_log_add(l, &r, &err), &err);
@@ -138,10 +138,10 @@ static void numbers_read_back_to_the_bit(void **state)
     int64_t damaged;
     assert_ok(ttn_metrics_log_read(path, compare, &r, &damaged, &err), &err);
     assert_int_equal(damaged, 0);
-    ttn_record_drop(&r);
+    ttn_metrics_drop(&r);
 }
 
-static ttn_status count(void *ctx, const ttn_record *r, ttn_error *err)
+static ttn_status count(void *ctx, const ttn_metrics *r, ttn_error *err)
 {
     (void)r;
     (void)err;

@@ -368,7 +368,7 @@ static void a_record_has_the_numbers_under_their_names(void **state)
 {
     (void)state;
     const ttn_validation_result v = result_of_batches(SEQS);
-    ttn_record r = {0};
+    ttn_metrics r = {0};
     double value;
     ttn_validation_record(&v, &r);
     const struct {
@@ -385,12 +385,12 @@ static void a_record_has_the_numbers_under_their_names(void **state)
                  {"val/ppl_seen", exp(v.seen.loss.mean)},
                  {"val/accuracy_seen", v.seen.accuracy.mean}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(ttn_record_find(&r, cases[i].name, &value), 1);
+        assert_int_equal(ttn_metrics_find(&r, cases[i].name, &value), 1);
         assert_near(value, cases[i].wanted, cases[i].name);
     }
     for (int64_t i = 0; i < r.n; i++)
         assert_non_null(ttn_metric_what(r.metric[i].name));
-    ttn_record_drop(&r);
+    ttn_metrics_drop(&r);
 }
 
 int main(int argc, char **argv)

@@ -94,7 +94,7 @@ static void put_value(ttn_builder *summary, const ttn_metric *m)
     ttn_builder_drop(&value);
 }
 
-static void build_summary(ttn_builder *b, const ttn_record *r)
+static void build_summary(ttn_builder *b, const ttn_metrics *r)
 {
     ttn_builder summary = {0};
     for (int64_t i = 0; i < r->n; i++)
@@ -204,7 +204,7 @@ ttn_status ttn_event_file_create(const char *folder, const char *host, int64_t s
     return status;
 }
 
-ttn_status ttn_event_file_add(ttn_event_file *f, const ttn_record *r, ttn_error *err)
+ttn_status ttn_event_file_add(ttn_event_file *f, const ttn_metrics *r, ttn_error *err)
 {
     ttn_builder event = {0};
     if (r->failed) return TTN_FAIL(err, TTN_ENOMEM, "no memory for a record of metrics");

@@ -32,7 +32,7 @@ TTN_MUST_USE ttn_status ttn_event_file_create(const char *folder, const char *ho
 
 /* Append a record's numbers, as floats; TensorBoard shows those that are not finite as gaps. TTN_EIO (a full disk): the
  * file is as before, and the next one may succeed. TTN_ENOMEM. */
-TTN_MUST_USE ttn_status ttn_event_file_add(ttn_event_file *f, const ttn_record *r, ttn_error *err);
+TTN_MUST_USE ttn_status ttn_event_file_add(ttn_event_file *f, const ttn_metrics *r, ttn_error *err);
 
 const char *ttn_event_file_path(const ttn_event_file *f); /* borrowed */
 void ttn_event_file_close(ttn_event_file *f);             /* NULL is fine */

@@ -45,7 +45,7 @@ static int number_of(const ttn_json_scan *s, double *ret)
 }
 
 /* The key that was read, and its value. 0: the line is no record. */
-static int take_member(ttn_json_scan *s, ttn_record *r, int *has_step)
+static int take_member(ttn_json_scan *s, ttn_metrics *r, int *has_step)
 {
     char name[TTN_METRIC_TEXT];
     double value;
@@ -60,17 +60,17 @@ static int take_member(ttn_json_scan *s, ttn_record *r, int *has_step)
         return 1;
     }
     if (!ttn_metric_name_is_good(name) || !number_of(s, &value)) return ttn_json_skip(s, NULL) == TTN_OK;
-    if (ttn_record_find(r, name, &(double){0})) return 0;
-    ttn_record_add(r, name, value);
+    if (ttn_metrics_find(r, name, &(double){0})) return 0;
+    ttn_metrics_add(r, name, value);
     return 1;
 }
 
 /* 0: the line is no record. */
-static int parse(const char *line, size_t n, ttn_record *r)
+static int parse(const char *line, size_t n, ttn_metrics *r)
 {
     ttn_json_scan s = {.file = "", .bytes = line, .n = n, .most_depth = 8, .failure = TTN_EFORMAT};
     int has_step = 0;
-    ttn_record_clear(r);
+    ttn_metrics_clear(r);
     r->step = 0;
     r->date = 0;
     if (ttn_json_next(&s, NULL) != TTN_OK || s.token != TTN_JSON_OBJECT) return 0;
@@ -88,7 +88,7 @@ static int parse(const char *line, size_t n, ttn_record *r)
 enum { BUFFER = 1 << 20 /* a longer line is no record */ };
 
 /* One line with its end, if it has one; r NULL: it is no record. */
-typedef ttn_status (*line_taker)(void *ctx, const ttn_record *r, const char *line, size_t n, ttn_error *err);
+typedef ttn_status (*line_taker)(void *ctx, const ttn_metrics *r, const char *line, size_t n, ttn_error *err);
 
 typedef struct {
     const ttn_reader *reader;
@@ -110,7 +110,7 @@ static ttn_status fill(lines *l, ttn_error *err)
 }
 
 /* What is at the buffer's start, n bytes. */
-static ttn_status take_line(lines *l, size_t n, ttn_record *r, line_taker take, void *ctx, ttn_error *err)
+static ttn_status take_line(lines *l, size_t n, ttn_metrics *r, line_taker take, void *ctx, ttn_error *err)
 {
     const int ends = l->buffer[n - 1] == '\n';
     const int is_record = ends && !l->is_tail && parse(l->buffer, n - 1, r);
@@ -126,7 +126,7 @@ static ttn_status take_line(lines *l, size_t n, ttn_record *r, line_taker take, 
 static ttn_status read_lines(const char *path, line_taker take, void *ctx, ttn_error *err)
 {
     ttn_reader *reader;
-    ttn_record r = {0};
+    ttn_metrics r = {0};
     ttn_status status = ttn_reader_open(path, &reader, err);
     if (status != TTN_OK) return status;
     lines l = {.reader = reader, .buffer = ttn_alloc_or_say(1, BUFFER, "the lines of metrics", err)};
@@ -141,19 +141,19 @@ static ttn_status read_lines(const char *path, line_taker take, void *ctx, ttn_e
         status = take_line(&l, end ? (size_t)(end - l.buffer) + 1 : l.n, &r, take, ctx, err);
         if (status == TTN_OK && l.n == 0) status = fill(&l, err);
     }
-    ttn_record_drop(&r);
+    ttn_metrics_drop(&r);
     ttn_free(l.buffer);
     ttn_reader_close(reader);
     return status;
 }
 
 typedef struct {
-    ttn_record_taker take;
+    ttn_metrics_taker take;
     void *ctx;
     int64_t damaged;
 } plain_reading;
 
-static ttn_status take_plain(void *ctx, const ttn_record *r, const char *line, size_t n, ttn_error *err)
+static ttn_status take_plain(void *ctx, const ttn_metrics *r, const char *line, size_t n, ttn_error *err)
 {
     plain_reading *p = ctx;
     (void)line;
@@ -163,7 +163,7 @@ static ttn_status take_plain(void *ctx, const ttn_record *r, const char *line, s
     return TTN_OK;
 }
 
-ttn_status ttn_metrics_log_read(const char *path, ttn_record_taker take, void *ctx, int64_t *ret_damaged,
+ttn_status ttn_metrics_log_read(const char *path, ttn_metrics_taker take, void *ctx, int64_t *ret_damaged,
                                 ttn_error *err)
 {
     plain_reading p = {.take = take, .ctx = ctx};
@@ -176,13 +176,13 @@ ttn_status ttn_metrics_log_read(const char *path, ttn_record_taker take, void *c
 
 typedef struct {
     int64_t step; /* the last one that stays */
-    ttn_record_taker kept;
+    ttn_metrics_taker kept;
     void *ctx;
     int64_t line, n_later, n_damaged, first_damaged;
     int64_t from, to; /* the steps of later lines */
 } survey;
 
-static ttn_status look_at_line(void *ctx, const ttn_record *r, const char *line, size_t n, ttn_error *err)
+static ttn_status look_at_line(void *ctx, const ttn_metrics *r, const char *line, size_t n, ttn_error *err)
 {
     survey *s = ctx;
     (void)line;
@@ -205,7 +205,7 @@ typedef struct {
     ttn_atomic *to;
 } copying;
 
-static ttn_status copy_line(void *ctx, const ttn_record *r, const char *line, size_t n, ttn_error *err)
+static ttn_status copy_line(void *ctx, const ttn_metrics *r, const char *line, size_t n, ttn_error *err)
 {
     const copying *c = ctx;
     return r && r->step <= c->step ? ttn_atomic_write(c->to, line, n, err) : TTN_OK;
@@ -237,7 +237,7 @@ static void tell(const survey *s, const char *name, const ttn_log *log)
                     s->first_damaged, s->n_damaged == 1 ? "it" : "them");
 }
 
-static ttn_status cut(const char *path, int64_t step, ttn_record_taker kept, void *ctx, const ttn_log *log,
+static ttn_status cut(const char *path, int64_t step, ttn_metrics_taker kept, void *ctx, const ttn_log *log,
                       ttn_error *err)
 {
     char name[TTN_TAIL_ROOM];
@@ -273,7 +273,7 @@ static ttn_status open_to_append(ttn_metrics_log *l, const char *path, ttn_error
     return TTN_OK;
 }
 
-ttn_status ttn_metrics_log_open(const char *path, int64_t step, ttn_record_taker kept, void *ctx,
+ttn_status ttn_metrics_log_open(const char *path, int64_t step, ttn_metrics_taker kept, void *ctx,
                                 const ttn_clock *clock, const ttn_log *log, ttn_metrics_log **ret, ttn_error *err)
 {
     struct stat about;
@@ -295,7 +295,7 @@ ttn_status ttn_metrics_log_open(const char *path, int64_t step, ttn_record_taker
     return status;
 }
 
-static void build_line(ttn_builder *b, const ttn_record *r)
+static void build_line(ttn_builder *b, const ttn_metrics *r)
 {
     char digits[TTN_NUMBER_TEXT];
     ttn_build(b, "{\"%s\":%" PRId64 ",\"%s\":%" PRId64, STEP, r->step, DATE, r->date);
@@ -334,7 +334,7 @@ static ttn_status append(ttn_metrics_log *l, const char *line, size_t n, ttn_err
     return TTN_OK;
 }
 
-ttn_status ttn_metrics_log_add(ttn_metrics_log *l, const ttn_record *r, ttn_error *err)
+ttn_status ttn_metrics_log_add(ttn_metrics_log *l, const ttn_metrics *r, ttn_error *err)
 {
     char *line;
     ttn_builder b = {0};

@@ -24,8 +24,8 @@
 /* Every line of the file that is a record, in order; it is borrowed until take returns, which returns TTN_OK or what ends
  * the reading. *ret_damaged (may be NULL): lines that are none, a last one without its end included. Keys that are no
  * metric (texts and the like of a later version) are passed over. TTN_EINVAL: there is no such file. */
-typedef ttn_status (*ttn_record_taker)(void *ctx, const ttn_record *r, ttn_error *err);
-TTN_MUST_USE ttn_status ttn_metrics_log_read(const char *path, ttn_record_taker take, void *ctx, int64_t *ret_damaged,
+typedef ttn_status (*ttn_metrics_taker)(void *ctx, const ttn_metrics *r, ttn_error *err);
+TTN_MUST_USE ttn_status ttn_metrics_log_read(const char *path, ttn_metrics_taker take, void *ctx, int64_t *ret_damaged,
                                              ttn_error *err);
 
 /* ---- writing ---- */
@@ -37,13 +37,13 @@ typedef struct ttn_metrics_log ttn_metrics_log;
  * by a crash). What was cut is said to log. The file is replaced in one step, or not at all; one that needs no cut is not
  * touched. What stays is given to kept(ctx, record), which may be NULL. clock NULL: the system's. *ret is the caller's.
  * TTN_EINVAL, TTN_EIO, TTN_ENOMEM, and what kept returns. */
-TTN_MUST_USE ttn_status ttn_metrics_log_open(const char *path, int64_t step, ttn_record_taker kept, void *ctx,
+TTN_MUST_USE ttn_status ttn_metrics_log_open(const char *path, int64_t step, ttn_metrics_taker kept, void *ctx,
                                              const ttn_clock *clock, const ttn_log *log, ttn_metrics_log **ret,
                                              ttn_error *err);
 
 /* Append a record. TTN_EIO (a full disk): the file is as before, and the next record may succeed; or the line is there and
  * the disk did not confirm it, which the message says. Whether to go on is the caller's to decide. TTN_ENOMEM. */
-TTN_MUST_USE ttn_status ttn_metrics_log_add(ttn_metrics_log *l, const ttn_record *r, ttn_error *err);
+TTN_MUST_USE ttn_status ttn_metrics_log_add(ttn_metrics_log *l, const ttn_metrics *r, ttn_error *err);
 
 /* What was added is on the disk. TTN_EIO. */
 TTN_MUST_USE ttn_status ttn_metrics_log_sync(ttn_metrics_log *l, ttn_error *err);

@@ -15,12 +15,9 @@
 /* ---- where things are, in pixels of TTN_CHART_WIDTH by TTN_CHART_HEIGHT ---- */
 
 enum {
-    LEFT = 64,
-    RIGHT = 56,
     TITLE = 26,  /* its baseline */
     LEGEND = 46, /* the baseline of its first row */
     LEGEND_ROW = 17,
-    BOTTOM = 46,
     FONT = 12,
     TITLE_FONT = 14,
     SWATCH = 20, /* the piece of a line in the legend */
@@ -51,7 +48,8 @@ typedef struct {
     int64_t n_bad;                       /* values that are not finite */
 } drawing;
 
-static const double plot_left = LEFT, plot_right = TTN_CHART_WIDTH - RIGHT, plot_bottom = TTN_CHART_HEIGHT - BOTTOM;
+static const double plot_left = TTN_CHART_LEFT, plot_right = TTN_CHART_WIDTH - TTN_CHART_RIGHT,
+                    plot_bottom = TTN_CHART_HEIGHT - TTN_CHART_BOTTOM;
 
 static double place_x(const drawing *d, double x)
 {
@@ -299,7 +297,7 @@ static void draw_title(drawing *d)
     cairo_select_font_face(d->cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_BOLD);
     cairo_set_font_size(d->cr, TITLE_FONT);
     clean(d->chart->title, text);
-    cut_to(d->cr, text, TTN_CHART_WIDTH - LEFT - 16);
+    cut_to(d->cr, text, TTN_CHART_WIDTH - TTN_CHART_LEFT - 16);
     set_colour(d->cr, ink, 1);
     put_text(d->cr, plot_left, TITLE, 0, text);
     cairo_select_font_face(d->cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
@@ -308,7 +306,7 @@ static void draw_title(drawing *d)
 
 /* ---- lines ---- */
 
-enum { BINS = TTN_CHART_WIDTH - LEFT - RIGHT }; /* one a pixel */
+enum { BINS = TTN_CHART_WIDTH - TTN_CHART_LEFT - TTN_CHART_RIGHT }; /* one a pixel */
 
 /* Coordinates far outside would overflow cairo's fixed point numbers; what is clipped may be anywhere near. */
 static double near_y(const drawing *d, double y)

@@ -39,7 +39,14 @@ typedef struct {
     int from_zero; /* y begins at 0 */
 } ttn_chart;
 
-enum { TTN_CHART_WIDTH = 700, TTN_CHART_HEIGHT = 400 };
+/* In pixels; and what lies between the plot and the edges. */
+enum {
+    TTN_CHART_WIDTH = 700,
+    TTN_CHART_HEIGHT = 400,
+    TTN_CHART_LEFT = 74,
+    TTN_CHART_RIGHT = 56,
+    TTN_CHART_BOTTOM = 46,
+};
 
 /* An <svg> element with everything it needs. Its ids begin with `prefix` (letters), so that several may stand in one
  * document. *ret is the caller's, to be freed with free. TTN_ENOMEM. */

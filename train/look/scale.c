@@ -32,23 +32,24 @@ char *ttn_tick_text(const ttn_ticks *t, int i, char *text)
     const double value = t->first + i * t->step;
     const double largest = fmax(fabs(t->first), fabs(t->first + (t->n - 1) * t->step));
     double factor = 1;
-    const char *letter = "";
+    char unit[16] = "";
     for (size_t u = 0; u < sizeof units / sizeof *units; u++)
         if (largest >= units[u].factor) {
             factor = units[u].factor > 1e4 ? units[u].factor : 1e3; /* 1,500 but 15k */
-            letter = units[u].letter;
+            snprintf(unit, sizeof unit, "%s", units[u].letter);
             break;
         }
-    const double step = t->step / factor;
-    if (largest > 0 && largest < 1e-3) {
-        snprintf(text, TTN_TICK_TEXT, "%.3g", fabs(value) < t->step / 2 ? 0 : value);
-        return text;
+    if (largest > 0 && largest < 1e-2) { /* all ticks with one exponent */
+        const int power = (int)floor(log10(largest) + 1e-9);
+        factor = pow(10, power);
+        snprintf(unit, sizeof unit, "e%d", power);
     }
+    const double step = t->step / factor;
     const int digits = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-9);
     if (fabs(value) < t->step / 2)
         snprintf(text, TTN_TICK_TEXT, "0");
     else
-        snprintf(text, TTN_TICK_TEXT, "%.*f%s", digits, value / factor, letter);
+        snprintf(text, TTN_TICK_TEXT, "%.*f%s", digits, value / factor, unit);
     return text;
 }
 
@@ -83,14 +84,20 @@ static void narrow(window *w, const double *y, int64_t first)
     *w = (window){.first = first, .end = first};
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 void ttn_smooth(const double *y, int64_t n, int64_t reach, double *ret)
 {
     window w = {0};
     for (int64_t i = 0; i < n; i++) {
-        int64_t r = reach < i ? reach : i;
-        if (r > n - 1 - i) r = n - 1 - i;
-        narrow(&w, y, i - r);
-        widen(&w, y, i + r + 1);
+        const int64_t before = i, after = n - 1 - i;
+        int64_t r = least(reach, least(before, after));
+        if (r < reach / 2) r = reach / 2;
+        narrow(&w, y, i - least(r, before));
+        widen(&w, y, i + least(r, after) + 1);
         ret[i] = w.n > 0 ? w.sum / (double)w.n : (double)NAN;
     }
 }

@@ -16,14 +16,15 @@ typedef struct {
 /* Ticks in [low, high], about `wanted` of them and at least two where low < high; both finite. */
 ttn_ticks ttn_ticks_of(double low, double high, int wanted);
 
-/* "2.75", "1500", "20k", "1.5M": with the digits that tell ticks apart. text has TTN_TICK_TEXT bytes. Returns text. */
+/* "2.75", "1500", "20k", "1.5M", "0.2e-3": with the digits that tell ticks apart. text has TTN_TICK_TEXT bytes. Returns text. */
 enum { TTN_TICK_TEXT = 32 };
 char *ttn_tick_text(const ttn_ticks *t, int i, char *text);
 
 /* ---- points ---- */
 
-/* y[i] becomes the mean of the values around it: as many on either side, at most `reach`, and fewer near the ends, so that
- * nothing is shifted. Values that are not finite are passed over; NaN where there is no other. ret (n) is not y. */
+/* The mean of the values around each: at most `reach` on either side, and near the ends fewer, as many on either side, so
+ * that nothing is shifted; but never less than half of reach on the side where there are some, so that the last value is not
+ * taken for a trend. Values that are not finite are passed over; NaN where there is no other. ret (n) is not y. */
 void ttn_smooth(const double *y, int64_t n, int64_t reach, double *ret);
 
 /* What falls into one column of pixels. */

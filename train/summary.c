@@ -1,0 +1,171 @@
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include "train/show_fact.h"
+#include "train/summary.h"
+
+/* ---- the best validation ---- */
+
+static double at(const ttn_history *h, const char *name, double step)
+{
+    double value;
+    return ttn_history_at(h, name, step, &value) ? value : (double)NAN;
+}
+
+/* Where it is lowest; -1: nowhere, since there is no finite value. */
+static int64_t lowest(const ttn_series *s)
+{
+    int64_t best = -1;
+    for (int64_t i = 0; s && i < s->n; i++)
+        if (isfinite(s->value[i]) && (best < 0 || s->value[i] < s->value[best])) best = i;
+    return best;
+}
+
+ttn_best ttn_best_of(const ttn_history *h)
+{
+    const ttn_series *loss = ttn_history_find(h, TTN_METRIC_VAL_LOSS);
+    const int64_t i = lowest(loss);
+    if (i < 0) return (ttn_best){0};
+    const double step = loss->step[i];
+    return (ttn_best){
+        .is_there = 1,
+        .step = step,
+        .loss = loss->value[i],
+        .error = at(h, TTN_METRIC_VAL_LOSS_ERROR, step),
+        .accuracy = at(h, TTN_METRIC_VAL_ACCURACY, step),
+        .ppl_seen = at(h, TTN_METRIC_VAL_PPL_SEEN, step),
+        .targets = at(h, TTN_METRIC_VAL_TARGETS, step),
+        .sequences = at(h, TTN_METRIC_VAL_SEQUENCES, step),
+        .frequency = {at(h, TTN_METRIC_VAL_LOSS_FREQUENCY, step), at(h, TTN_METRIC_VAL_GAIN_FREQUENCY, step),
+                      at(h, TTN_METRIC_VAL_GAIN_FREQUENCY_ERROR, step)},
+        .composition = {at(h, TTN_METRIC_VAL_LOSS_COMPOSITION, step), at(h, TTN_METRIC_VAL_GAIN_COMPOSITION, step),
+                        at(h, TTN_METRIC_VAL_GAIN_COMPOSITION_ERROR, step)},
+    };
+}
+
+static const double SURE = 2; /* standard errors */
+
+int ttn_best_beats(const ttn_beside *b)
+{
+    return b->gain > SURE * b->error;
+}
+
+static void tell_beside(const ttn_beside *b, const char *key, ttn_facts *f)
+{
+    ttn_facts_open(f, key);
+    ttn_facts_real(f, "perplexity", exp(b->loss));
+    ttn_facts_real(f, "loss", b->loss);
+    ttn_facts_real(f, "gain", b->gain);
+    ttn_facts_real(f, "gain_error", b->error);
+    ttn_facts_flag(f, "beaten", ttn_best_beats(b));
+    ttn_facts_close(f);
+}
+
+void ttn_best_tell(const ttn_best *b, ttn_facts *f)
+{
+    static const char key[] = "best_validation";
+    if (!b->is_there) {
+        ttn_facts_none(f, key);
+        return;
+    }
+    ttn_facts_open(f, key);
+    ttn_facts_integer(f, "step", (int64_t)b->step);
+    ttn_facts_real(f, "perplexity", exp(b->loss));
+    ttn_facts_real(f, "loss", b->loss);
+    ttn_facts_real(f, "loss_error", b->error);
+    ttn_facts_real(f, "accuracy", b->accuracy);
+    ttn_facts_real(f, "perplexity_seen", b->ppl_seen);
+    if (isfinite(b->sequences)) ttn_facts_integer(f, "sequences", (int64_t)b->sequences);
+    if (isfinite(b->targets)) ttn_facts_integer(f, "hidden_residues", (int64_t)b->targets);
+    tell_beside(&b->frequency, "frequency_baseline", f);
+    tell_beside(&b->composition, "composition_baseline", f);
+    ttn_facts_close(f);
+}
+
+/* ---- what to try next ---- */
+
+static void say(ttn_advice *a, const char *format, ...) TTN_PRINTF(2, 3);
+static void say(ttn_advice *a, const char *format, ...)
+{
+    va_list args;
+    if (a->n == TTN_ADVICE) return;
+    va_start(args, format);
+    vsnprintf(a->text[a->n], TTN_ADVICE_TEXT, format, args);
+    va_end(args);
+    a->n++;
+}
+
+/* How the run itself went. */
+static void advise_on_course(const ttn_course *c, ttn_advice *ret)
+{
+    const double most_waiting = 0.1, least_filled = 0.9, many_cropped = 0.05;
+    char number[TTN_SHOW_NUMBER];
+    if (c->skipped > 0)
+        say(ret,
+            "steps skipped because their loss or gradient was not finite: %s; try half of optim.lr, or a longer "
+            "warm-up "
+            "(nan-step-N/ has what happened)",
+            ttn_show_count(c->skipped, number));
+    if (c->wait > most_waiting)
+        say(ret, "%.0f %% of the time was spent waiting for data: give it a faster disk, or a larger data.cache",
+            100 * c->wait);
+    if (c->fill > 0 && c->fill < least_filled)
+        say(ret, "only %.0f %% of the rows held residues: more batch.rows, or more data.max_seqs, fill them better",
+            100 * c->fill);
+    if (c->sequences > 0 && (double)c->cropped > many_cropped * (double)c->sequences)
+        say(ret, "%.0f %% of the proteins are longer than %s and were cropped: try a larger data.max_len",
+            100 * (double)c->cropped / (double)c->sequences, ttn_show_count(c->max_len, number));
+}
+
+static const double NOTICEABLE = 0.005; /* nats: half a per cent of the perplexity */
+
+/* The last validation is the best, and clearly below the one that lies a quarter of them before it. */
+static int still_falls(const ttn_series *loss, const ttn_best *best)
+{
+    const int64_t least = 4, last = loss->n - 1;
+    if (loss->n < least || best->step < loss->step[last]) return 0;
+    return loss->value[last - loss->n / 4] - loss->value[last] > NOTICEABLE;
+}
+
+static int rises(const ttn_series *loss, const ttn_best *best)
+{
+    const double last = loss->value[loss->n - 1];
+    return best->step < loss->step[loss->n - 1] && last - best->loss > fmax(best->error, NOTICEABLE);
+}
+
+/* What the validations say. */
+static void advise_on_learning(const ttn_history *h, ttn_advice *ret)
+{
+    const ttn_series *loss = ttn_history_find(h, TTN_METRIC_VAL_LOSS);
+    const ttn_best best = ttn_best_of(h);
+    char number[TTN_SHOW_NUMBER];
+    if (!best.is_there) {
+        say(ret, "nothing was validated, so nobody knows what was learned: hold something out (data.valid), and set "
+                 "train.eval_every");
+        return;
+    }
+    if (!ttn_best_beats(&best.frequency))
+        say(ret, "no better than the residues' frequencies: it has not begun to learn; train longer, or try ten times "
+                 "more or less of optim.lr");
+    else if (!ttn_best_beats(&best.composition))
+        say(ret, "no better than each protein's own composition: order is not learned yet; train longer, or a wider or "
+                 "deeper model");
+    if (rises(loss, &best))
+        say(ret,
+            "validation has become worse since step %s: it learns the training set by heart; the checkpoint of that "
+            "step is the better one, and more data, dropout or a smaller model help",
+            ttn_show_count((int64_t)best.step, number));
+    else if (still_falls(loss, &best))
+        say(ret, "the loss was still falling at the end: more train.steps will make it better");
+}
+
+void ttn_advise(const ttn_history *h, const ttn_course *c, ttn_advice *ret)
+{
+    ret->n = 0;
+    advise_on_course(c, ret);
+    advise_on_learning(h, ret);
+    if (ret->n == 0)
+        say(ret, "more width (model.width) or depth (model.layers), and more data, are what makes the next one better");
+}
