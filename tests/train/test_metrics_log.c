@@ -149,6 +149,15 @@ static ttn_status count(void *ctx, const ttn_metrics *r, ttn_error *err)
     return TTN_OK;
 }
 
+static ttn_status expect_next_step(void *ctx, const ttn_metrics *r, ttn_error *err)
+{
+    (void)err;
+    int64_t *seen = ctx;
+    ++*seen;
+    assert_int_equal(r->step, *seen);
+    return TTN_OK;
+}
+
 /* ---- what a resumed run cuts ---- */
 
 static void later_lines_are_cut_and_that_is_told(void **state)
@@ -274,6 +283,48 @@ static void lines_of_any_length_are_read(void **state)
     assert_ok(ttn_metrics_log_read(path, count, &n, &damaged, &err), &err);
     assert_int_equal(n, 2);
     assert_int_equal(damaged, 1);
+}
+
+/* A million lines are a matter of seconds: each byte is moved a few times, not once for every line before it. Written here
+ * without the log, which calls write for each. */
+static void a_long_log_is_read_in_order(void **state)
+{
+    (void)state;
+    const int64_t n = ttn_scaled(200000, 20000);
+    ttn_error err = {0};
+    int64_t seen = 0, damaged = 0;
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    for (int64_t i = 1; i <= n; i++)
+        fprintf(f, "{\"step\":%lld,\"date\":1767225600,\"train/loss\":2.7134,\"train/lr\":0.0003}\n", (long long)i);
+    fclose(f);
+    assert_ok(ttn_metrics_log_read(path, expect_next_step, &seen, &damaged, &err), &err);
+    assert_int_equal(seen, n);
+    assert_int_equal(damaged, 0);
+}
+
+static void a_record_too_long_to_be_read_is_not_written(void **state)
+{
+    (void)state;
+    ttn_error err = {0};
+    ttn_metrics_log *l = open_log(0);
+    ttn_metrics r = {.step = 1};
+    for (int i = 0; i < 2000; i++) { /* 70 KiB: longer than what is read at first */
+        char name[TTN_METRIC_TEXT];
+        snprintf(name, sizeof name, "layer.%d/head.%d/of_a_name_that_is_long", i / 8, i % 8);
+        ttn_metrics_add(&r, name, i);
+    }
+    assert_ok(ttn_metrics_log_add(l, &r, &err), &err);
+    assert_ok(ttn_metrics_log_read(path, compare, &r, NULL, &err), &err);
+    ttn_metrics_drop(&r);
+    r = (ttn_metrics){.n = 20000, .metric = calloc(20000, sizeof *r.metric)};
+    assert_non_null(r.metric);
+    for (int i = 0; i < 20000; i++)
+        snprintf(r.metric[i].name, TTN_METRIC_TEXT, "layer.%05d/of_a_name_that_is_long_enough_for_a_line_of_a_megabyte",
+                 i);
+    assert_fails(ttn_metrics_log_add(l, &r, &err), TTN_EINTERNAL, &err, "20000 numbers is too long for a line");
+    free(r.metric);
+    ttn_metrics_log_close(l);
 }
 
 /* ---- faults ---- */
@@ -411,6 +462,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(a_torn_last_line_is_cut_wherever_it_is_torn, set_path),
         cmocka_unit_test_setup(keys_of_later_versions_are_kept_and_passed_over, set_path),
         cmocka_unit_test_setup(lines_of_any_length_are_read, set_path),
+        cmocka_unit_test_setup(a_long_log_is_read_in_order, set_path),
+        cmocka_unit_test_setup(a_record_too_long_to_be_read_is_not_written, set_path),
         cmocka_unit_test_setup(a_cut_is_made_whole_or_not_at_all, set_path),
         cmocka_unit_test_setup(a_line_that_the_disk_refuses_is_an_error_and_the_next_may_succeed, set_path),
         cmocka_unit_test_setup(a_full_disk_leaves_whole_lines, set_path),

@@ -85,42 +85,79 @@ static int parse(const char *line, size_t n, ttn_metrics *r)
 
 /* ---- all lines ---- */
 
-enum { BUFFER = 1 << 20 /* a longer line is no record */ };
+enum { LEAST_ROOM = 1 << 16, MOST_ROOM = 1 << 20 /* a longer line is no record */ };
 
 /* One line with its end, if it has one; r NULL: it is no record. */
 typedef ttn_status (*line_taker)(void *ctx, const ttn_metrics *r, const char *line, size_t n, ttn_error *err);
 
 typedef struct {
     const ttn_reader *reader;
-    char *buffer; /* (BUFFER) */
-    size_t n;     /* bytes in it */
-    int64_t at;   /* of the file, behind them */
-    int is_tail;  /* what comes up to the next line end belongs to a line that was too long */
+    char *buffer; /* (room) */
+    size_t room;
+    size_t first, end; /* bytes of the buffer that nobody has taken yet */
+    int64_t at;        /* of the file, behind them */
+    int is_tail;       /* what comes up to the next line end belongs to a line that was too long */
 } lines;
+
+/* What is left goes to the front of the buffer, which is made larger when that fills it. */
+static ttn_status make_room(lines *l, ttn_error *err)
+{
+    const size_t n = l->end - l->first;
+    char *to = l->buffer;
+    if (n == l->room || !l->buffer) {
+        l->room = l->buffer ? 2 * l->room : LEAST_ROOM;
+        to = ttn_alloc_or_say((int64_t)l->room, 1, "the lines of metrics", err);
+        if (!to) return TTN_ENOMEM;
+    }
+    if (n > 0) memmove(to, l->buffer + l->first, n);
+    if (to != l->buffer) ttn_free(l->buffer);
+    l->buffer = to;
+    l->first = 0;
+    l->end = n;
+    return TTN_OK;
+}
 
 static ttn_status fill(lines *l, ttn_error *err)
 {
-    const int64_t left = ttn_reader_size(l->reader) - l->at;
-    const size_t room = BUFFER - l->n, n = left < (int64_t)room ? (size_t)left : room;
-    ttn_status status = ttn_reader_read(l->reader, l->at, l->buffer + l->n, n, err);
+    ttn_status status = make_room(l, err);
     if (status != TTN_OK) return status;
-    l->n += n;
+    const int64_t left = ttn_reader_size(l->reader) - l->at;
+    const size_t room = l->room - l->end, n = left < (int64_t)room ? (size_t)left : room;
+    status = ttn_reader_read(l->reader, l->at, l->buffer + l->end, n, err);
+    if (status != TTN_OK) return status;
+    l->end += n;
     l->at += (int64_t)n;
     return TTN_OK;
 }
 
-/* What is at the buffer's start, n bytes. */
+/* The next n bytes, which end a line, or the file, or are as much of a line as there is room for. */
 static ttn_status take_line(lines *l, size_t n, ttn_metrics *r, line_taker take, void *ctx, ttn_error *err)
 {
-    const int ends = l->buffer[n - 1] == '\n';
-    const int is_record = ends && !l->is_tail && parse(l->buffer, n - 1, r);
-    const int was_counted = l->is_tail;
+    const char *line = l->buffer + l->first;
+    const int ends = line[n - 1] == '\n', was_counted = l->is_tail;
+    const int is_record = ends && !l->is_tail && parse(line, n - 1, r);
+    l->first += n;
     l->is_tail = !ends;
-    ttn_status status = was_counted ? TTN_OK : take(ctx, is_record ? r : NULL, l->buffer, n, err);
-    if (status == TTN_OK && r->failed) status = TTN_FAIL(err, TTN_ENOMEM, "no memory for a line of metrics");
-    l->n -= n;
-    memmove(l->buffer, l->buffer + n, l->n);
-    return status;
+    if (r->failed) return TTN_FAIL(err, TTN_ENOMEM, "no memory for a line of metrics");
+    return was_counted ? TTN_OK : take(ctx, is_record ? r : NULL, line, n, err);
+}
+
+static ttn_status take_lines(lines *l, ttn_metrics *r, line_taker take, void *ctx, ttn_error *err)
+{
+    for (;;) {
+        const size_t n = l->end - l->first;
+        const char *line = l->buffer + l->first, *end = n > 0 ? memchr(line, '\n', n) : NULL;
+        const int is_last = l->at == ttn_reader_size(l->reader);
+        ttn_status status = TTN_OK;
+        if (n == 0 && is_last) return TTN_OK;
+        if (end)
+            status = take_line(l, (size_t)(end - line) + 1, r, take, ctx, err);
+        else if (is_last || n == MOST_ROOM)
+            status = take_line(l, n, r, take, ctx, err);
+        else
+            status = fill(l, err);
+        if (status != TTN_OK) return status;
+    }
 }
 
 static ttn_status read_lines(const char *path, line_taker take, void *ctx, ttn_error *err)
@@ -129,18 +166,9 @@ static ttn_status read_lines(const char *path, line_taker take, void *ctx, ttn_e
     ttn_metrics r = {0};
     ttn_status status = ttn_reader_open(path, &reader, err);
     if (status != TTN_OK) return status;
-    lines l = {.reader = reader, .buffer = ttn_alloc_or_say(1, BUFFER, "the lines of metrics", err)};
-    if (!l.buffer) status = TTN_ENOMEM;
-    if (status == TTN_OK) status = fill(&l, err);
-    while (status == TTN_OK && l.n > 0) {
-        const char *end = memchr(l.buffer, '\n', l.n);
-        if (!end && l.n < BUFFER && l.at < ttn_reader_size(reader)) {
-            status = fill(&l, err);
-            continue;
-        }
-        status = take_line(&l, end ? (size_t)(end - l.buffer) + 1 : l.n, &r, take, ctx, err);
-        if (status == TTN_OK && l.n == 0) status = fill(&l, err);
-    }
+    lines l = {.reader = reader};
+    status = fill(&l, err);
+    if (status == TTN_OK) status = take_lines(&l, &r, take, ctx, err);
     ttn_metrics_drop(&r);
     ttn_free(l.buffer);
     ttn_reader_close(reader);
@@ -343,7 +371,11 @@ ttn_status ttn_metrics_log_add(ttn_metrics_log *l, const ttn_metrics *r, ttn_err
     const size_t n = b.n;
     ttn_status status = ttn_builder_finish(&b, "a line of metrics", &line, err);
     if (status != TTN_OK) return status;
-    status = append(l, line, n, err);
+    if (n <= MOST_ROOM)
+        status = append(l, line, n, err);
+    else
+        status =
+            TTN_FAIL(err, TTN_EINTERNAL, "%s: a record of %" PRId64 " numbers is too long for a line", l->name, r->n);
     free(line);
     if (status == TTN_OK && ttn_clock_now(l->clock) - l->synced >= TTN_METRICS_SYNC)
         status = ttn_metrics_log_sync(l, err);
