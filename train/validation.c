@@ -78,7 +78,7 @@ static double composition_loss(const composition *c, const ttn_frequencies *f, i
 
 static void add_target(ttn_score *s, const ttn_predicted *p, int64_t i, const ttn_frequencies *f, const composition *c)
 {
-    const int t = p->target[i];
+    const int t = p->batch->target[i];
     assert(t < f->n);
     s->n++;
     s->right += p->right[i] != 0;
@@ -87,27 +87,28 @@ static void add_target(ttn_score *s, const ttn_predicted *p, int64_t i, const tt
     s->composition += composition_loss(c, f, t);
 }
 
-/* The targets of sequence s, the first of which is target `at`. Returns the first one behind them. */
+/* The targets of the batch's sequence s, the first of which is target `at`. Returns the first one behind them. */
 static int64_t add_sequence(ttn_validation *v, const ttn_predicted *p, int64_t s, int64_t at)
 {
-    const ttn_span span = p->span[s];
+    const ttn_batch *b = p->batch;
+    const ttn_span span = b->span[s];
     const int64_t end = span.first + span.n;
     ttn_sequence_score *score = &v->score[p->sequence[s]];
     composition visible = {0};
     int64_t next = span.first; /* the first row that has not been looked at */
-    if (p->hidden) {
-        see(&visible, &v->f, p->token + span.first, span.n);
+    if (!p->is_causal) {
+        see(&visible, &v->f, b->token + span.first, span.n);
         next = end;
     }
-    for (; at < p->n_pick && p->row[at] < end; at++) {
-        const int64_t row = p->row[at];
-        if (row < 0) continue;
+    for (; at < b->used.picks && b->index[at] < end; at++) {
+        const int64_t row = b->index[at];
+        if (row < 0) continue; /* a gap between sequences */
         assert(row >= span.first);
         if (row >= next) {
-            see(&visible, &v->f, p->token + next, row + 1 - next);
+            see(&visible, &v->f, b->token + next, row + 1 - next);
             next = row + 1;
         }
-        add_target(!p->hidden || p->hidden[at] ? &score->hidden : &score->seen, p, at, &v->f, &visible);
+        add_target(p->is_causal || b->shown[at] ? &score->hidden : &score->seen, p, at, &v->f, &visible);
     }
     return at;
 }
@@ -115,7 +116,7 @@ static int64_t add_sequence(ttn_validation *v, const ttn_predicted *p, int64_t s
 void ttn_validation_add(ttn_validation *v, const ttn_predicted *p)
 {
     int64_t at = 0;
-    for (int64_t s = 0; s < p->n_seq; s++) {
+    for (int64_t s = 0; s < p->batch->used.seqs; s++) {
         assert(p->sequence[s] >= 0 && p->sequence[s] < v->n);
         at = add_sequence(v, p, s, at);
     }

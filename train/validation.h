@@ -24,8 +24,8 @@
 #include <stdint.h>
 #include "core/real.h"
 #include "core/status.h"
-#include "core/tensor.h"
 #include "data/alphabet.h"
+#include "data/batch.h"
 #include "train/metrics.h"
 
 /* ---- what is known without a model ---- */
@@ -52,17 +52,13 @@ typedef struct {
     ttn_score seen;   /* shown as some residue */
 } ttn_sequence_score;
 
-/* A batch and what a model said: rows N, sequences S, targets R. */
+/* A batch, and what a model said of its targets. */
 typedef struct {
-    int64_t n_seq, n_pick;
-    const ttn_span *span;    /* (S) */
-    const int64_t *sequence; /* (S) its number among the sequences of the validation */
-    const uint8_t *token;    /* (N) as the model was shown them */
-    const int64_t *row;      /* (R) of the target, ascending; -1: a gap between sequences, to be passed over */
-    const uint8_t *target;   /* (R) */
-    const uint8_t *hidden;   /* (R) 1: shown as <mask>. NULL: next-residue prediction (see above) */
-    const uint8_t *right;    /* (R) */
-    const real *loss;        /* (R) */
+    const ttn_batch *batch;
+    const int64_t *sequence; /* (S) the number of each among the sequences of the validation */
+    const real *loss;        /* (R) -ln p(target) */
+    const uint8_t *right;    /* (R) the most probable token was the target */
+    int is_causal;           /* next-residue prediction (see above) */
 } ttn_predicted;
 
 typedef struct ttn_validation ttn_validation;

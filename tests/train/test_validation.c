@@ -56,23 +56,22 @@ static void scores_are_those_made_by_hand(void **state)
 {
     (void)state;
     const ttn_frequencies f = three_letters();
-    const uint8_t token[7] = {alphabet->cls, token_of('L'), token_of('A'), alphabet->mask,
-                              token_of('G'), token_of('W'), alphabet->eos};
-    const ttn_span span = {0, 7};
-    const int64_t sequence = 0, row[5] = {1, 3, 5, -1, -1};
-    const uint8_t target[5] = {token_of('L'), token_of('G'), token_of('A'), 0, 0};
-    const uint8_t hidden[5] = {0, 1, 0, 1, 1}, right[5] = {1, 0, 0, 1, 1};
+    uint8_t token[7] = {alphabet->cls, token_of('L'), token_of('A'), alphabet->mask,
+                        token_of('G'), token_of('W'), alphabet->eos};
+    ttn_span span = {0, 7};
+    const int64_t sequence = 0;
+    int64_t row[5] = {1, 3, 5, -1, -1};
+    uint8_t target[5] = {token_of('L'), token_of('G'), token_of('A'), 0, 0};
+    uint8_t hidden[5] = {0, 1, 0, 1, 1};
+    const uint8_t right[5] = {1, 0, 0, 1, 1};
     const real loss[5] = {(real)0.25, 2, 3, 100, 100};
-    const ttn_predicted p = {.n_seq = 1,
-                             .n_pick = 5,
-                             .span = &span,
-                             .sequence = &sequence,
-                             .token = token,
-                             .row = row,
-                             .target = target,
-                             .hidden = hidden,
-                             .right = right,
-                             .loss = loss};
+    const ttn_batch b = {.used = {.seqs = 1, .picks = 5},
+                         .span = &span,
+                         .token = token,
+                         .index = row,
+                         .target = target,
+                         .shown = hidden};
+    const ttn_predicted p = {.batch = &b, .sequence = &sequence, .loss = loss, .right = right};
     ttn_validation *v;
     ttn_error err = {0};
     assert_ok(ttn_validation_create(1, &f, &v, &err), &err);
@@ -100,20 +99,16 @@ static void the_next_residue_is_predicted_from_those_before_it(void **state)
 {
     (void)state;
     const ttn_frequencies f = three_letters();
-    const uint8_t token[4] = {alphabet->cls, token_of('L'), token_of('L'), token_of('A')};
-    const ttn_span span = {0, 4};
-    const int64_t sequence = 0, row[4] = {0, 1, 2, -1};
-    const uint8_t target[4] = {token_of('L'), token_of('L'), token_of('A'), 0}, right[4] = {1, 1, 0, 0};
+    uint8_t token[4] = {alphabet->cls, token_of('L'), token_of('L'), token_of('A')};
+    ttn_span span = {0, 4};
+    const int64_t sequence = 0;
+    int64_t row[4] = {0, 1, 2, -1};
+    uint8_t target[4] = {token_of('L'), token_of('L'), token_of('A'), 0};
+    const uint8_t right[4] = {1, 1, 0, 0};
     const real loss[4] = {1, 1, 1, 0};
-    const ttn_predicted p = {.n_seq = 1,
-                             .n_pick = 4,
-                             .span = &span,
-                             .sequence = &sequence,
-                             .token = token,
-                             .row = row,
-                             .target = target,
-                             .right = right,
-                             .loss = loss};
+    const ttn_batch b = {
+        .used = {.seqs = 1, .picks = 4}, .span = &span, .token = token, .index = row, .target = target};
+    const ttn_predicted p = {.batch = &b, .sequence = &sequence, .loss = loss, .right = right, .is_causal = 1};
     ttn_validation *v;
     ttn_error err = {0};
     assert_ok(ttn_validation_create(1, &f, &v, &err), &err);
@@ -196,16 +191,13 @@ static void add_batch(ttn_validation *v, int first, int end, int k)
             picks++;
         }
     }
-    const ttn_predicted p = {.n_seq = n,
-                             .n_pick = picks,
-                             .span = span,
-                             .sequence = sequence,
-                             .token = token,
-                             .row = row,
-                             .target = target,
-                             .hidden = hidden,
-                             .right = right,
-                             .loss = loss};
+    const ttn_batch b = {.used = {.seqs = n, .picks = picks},
+                         .span = span,
+                         .token = token,
+                         .index = row,
+                         .target = target,
+                         .shown = hidden};
+    const ttn_predicted p = {.batch = &b, .sequence = sequence, .loss = loss, .right = right};
     ttn_validation_add(v, &p);
 }
 
@@ -317,7 +309,7 @@ static void errors_are_as_large_as_the_mean_is_off(void **state)
             uint8_t token[TARGETS], target[TARGETS], hidden[TARGETS], right[TARGETS] = {0};
             int64_t row[TARGETS];
             real loss[TARGETS];
-            const ttn_span span = {0, TARGETS};
+            ttn_span span = {0, TARGETS};
             const real of_sequence = (real)(mean + (double)(ttn_rng_next_below(&rng, 2001)) / 1000 - 1);
             const int n = ttn_rng_next_below(&rng, 2) ? TARGETS : 1;
             for (int j = 0; j < TARGETS; j++) {
@@ -327,16 +319,13 @@ static void errors_are_as_large_as_the_mean_is_off(void **state)
                 row[j] = j;
                 loss[j] = of_sequence;
             }
-            const ttn_predicted p = {.n_seq = 1,
-                                     .n_pick = n,
-                                     .span = &span,
-                                     .sequence = &i,
-                                     .token = token,
-                                     .row = row,
-                                     .target = target,
-                                     .hidden = hidden,
-                                     .right = right,
-                                     .loss = loss};
+            const ttn_batch b = {.used = {.seqs = 1, .picks = n},
+                                 .span = &span,
+                                 .token = token,
+                                 .index = row,
+                                 .target = target,
+                                 .shown = hidden};
+            const ttn_predicted p = {.batch = &b, .sequence = &i, .loss = loss, .right = right};
             ttn_validation_add(v, &p);
         }
         ttn_validation_result r;
