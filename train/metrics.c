@@ -7,14 +7,14 @@
 
 /* ---- names ---- */
 
-#define TTN_METRIC_NAME(constant, name, what) const char TTN_METRIC_##constant[] = name;
+#define TTN_METRIC_NAME(id, name, what) const char ttn_metric_##id[] = name;
 TTN_METRICS(TTN_METRIC_NAME)
 #undef TTN_METRIC_NAME
 
 static const struct {
     const char *name, *what;
 } kinds[] = {
-#define TTN_METRIC_KIND(constant, name, what) {name, what},
+#define TTN_METRIC_KIND(id, name, what) {name, what},
     TTN_METRICS(TTN_METRIC_KIND)
 #undef TTN_METRIC_KIND
 };

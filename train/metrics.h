@@ -9,43 +9,43 @@
 #include <stdint.h>
 #include "core/status.h"
 
-/* constant, name, what it is. The one list: whoever writes or looks for one of these takes the constant. Losses are nats a
+/* id, name, what it is. The one list: whoever writes or looks for one of these takes ttn_metric_ID. Losses are nats a
  * target, a perplexity is exp of one, errors are standard errors over sequences (train/validation.h). */
 #define TTN_METRICS(X)                                                                                           \
-    X(TRAIN_LOSS, "train/loss", "loss of the step's targets")                                                    \
-    X(TRAIN_ACCURACY, "train/accuracy", "share of the step's targets whose most probable token was right")       \
-    X(TRAIN_TARGETS, "train/targets", "targets of the step")                                                     \
-    X(TRAIN_RESIDUES, "train/residues", "residues seen since the first step")                                    \
-    X(TRAIN_EPOCH, "train/epoch", "passes over the data so far")                                                 \
-    X(TRAIN_GRAD_NORM, "train/grad_norm", "norm of the gradient before clipping")                                \
-    X(TRAIN_LR, "train/lr", "learning rate")                                                                     \
-    X(TRAIN_SKIPPED, "train/skipped", "steps skipped so far because a loss or gradient was not finite")          \
-    X(VAL_LOSS, "val/loss", "loss where <mask> was shown")                                                       \
-    X(VAL_LOSS_ERROR, "val/loss_error", "its standard error")                                                    \
-    X(VAL_PPL, "val/ppl", "perplexity where <mask> was shown")                                                   \
-    X(VAL_ACCURACY, "val/accuracy", "share that was right where <mask> was shown")                               \
-    X(VAL_TARGETS, "val/targets", "positions where <mask> was shown")                                            \
-    X(VAL_SEQUENCES, "val/sequences", "sequences with such positions")                                           \
-    X(VAL_LOSS_FREQUENCY, "val/loss_frequency", "loss there of the training residues' frequencies")              \
-    X(VAL_PPL_FREQUENCY, "val/ppl_frequency", "its perplexity")                                                  \
-    X(VAL_GAIN_FREQUENCY, "val/gain_frequency", "by how much the model's loss is below it")                      \
-    X(VAL_GAIN_FREQUENCY_ERROR, "val/gain_frequency_error", "standard error of that difference")                 \
-    X(VAL_LOSS_COMPOSITION, "val/loss_composition", "loss there of the protein's own visible composition")       \
-    X(VAL_PPL_COMPOSITION, "val/ppl_composition", "its perplexity")                                              \
-    X(VAL_GAIN_COMPOSITION, "val/gain_composition", "by how much the model's loss is below it")                  \
-    X(VAL_GAIN_COMPOSITION_ERROR, "val/gain_composition_error", "standard error of that difference")             \
-    X(VAL_LOSS_SEEN, "val/loss_seen", "loss at targets where a residue, right or wrong, was shown")              \
-    X(VAL_PPL_SEEN, "val/ppl_seen", "perplexity there")                                                          \
-    X(VAL_ACCURACY_SEEN, "val/accuracy_seen", "share that was right there")                                      \
-    X(PERF_RESIDUES_PER_S, "perf/residues_per_s", "residues of proteins a second, without padding and specials") \
-    X(PERF_STEP_S, "perf/step_s", "seconds of a step")                                                           \
-    X(PERF_WAIT, "perf/wait", "share of the time in which the model waited for data")                            \
-    X(PERF_PEAK, "perf/peak", "flops the model needs, as a share of what this machine's matrix products reach")  \
-    X(PERF_FILL, "perf/fill", "share of a batch's rows that hold sequences")                                     \
-    X(PERF_MEMORY, "perf/memory", "bytes in use")                                                                \
-    X(PERF_MEMORY_PREDICTED, "perf/memory_predicted", "bytes that the plan said would be in use")
+    X(train_loss, "train/loss", "loss of the step's targets")                                                    \
+    X(train_accuracy, "train/accuracy", "share of the step's targets whose most probable token was right")       \
+    X(train_targets, "train/targets", "targets of the step")                                                     \
+    X(train_residues, "train/residues", "residues seen since the first step")                                    \
+    X(train_epoch, "train/epoch", "passes over the data so far")                                                 \
+    X(train_grad_norm, "train/grad_norm", "norm of the gradient before clipping")                                \
+    X(train_lr, "train/lr", "learning rate")                                                                     \
+    X(train_skipped, "train/skipped", "steps skipped so far because a loss or gradient was not finite")          \
+    X(val_loss, "val/loss", "loss where <mask> was shown")                                                       \
+    X(val_loss_error, "val/loss_error", "its standard error")                                                    \
+    X(val_ppl, "val/ppl", "perplexity where <mask> was shown")                                                   \
+    X(val_accuracy, "val/accuracy", "share that was right where <mask> was shown")                               \
+    X(val_targets, "val/targets", "positions where <mask> was shown")                                            \
+    X(val_sequences, "val/sequences", "sequences with such positions")                                           \
+    X(val_loss_frequency, "val/loss_frequency", "loss there of the training residues' frequencies")              \
+    X(val_ppl_frequency, "val/ppl_frequency", "its perplexity")                                                  \
+    X(val_gain_frequency, "val/gain_frequency", "by how much the model's loss is below it")                      \
+    X(val_gain_frequency_error, "val/gain_frequency_error", "standard error of that difference")                 \
+    X(val_loss_composition, "val/loss_composition", "loss there of the protein's own visible composition")       \
+    X(val_ppl_composition, "val/ppl_composition", "its perplexity")                                              \
+    X(val_gain_composition, "val/gain_composition", "by how much the model's loss is below it")                  \
+    X(val_gain_composition_error, "val/gain_composition_error", "standard error of that difference")             \
+    X(val_loss_seen, "val/loss_seen", "loss at targets where a residue, right or wrong, was shown")              \
+    X(val_ppl_seen, "val/ppl_seen", "perplexity there")                                                          \
+    X(val_accuracy_seen, "val/accuracy_seen", "share that was right there")                                      \
+    X(perf_residues_per_s, "perf/residues_per_s", "residues of proteins a second, without padding and specials") \
+    X(perf_step_s, "perf/step_s", "seconds of a step")                                                           \
+    X(perf_wait, "perf/wait", "share of the time in which the model waited for data")                            \
+    X(perf_peak, "perf/peak", "flops the model needs, as a share of what this machine's matrix products reach")  \
+    X(perf_fill, "perf/fill", "share of a batch's rows that hold sequences")                                     \
+    X(perf_memory, "perf/memory", "bytes in use")                                                                \
+    X(perf_memory_predicted, "perf/memory_predicted", "bytes that the plan said would be in use")
 
-#define TTN_METRIC_NAME(constant, name, what) extern const char TTN_METRIC_##constant[];
+#define TTN_METRIC_NAME(id, name, what) extern const char ttn_metric_##id[];
 TTN_METRICS(TTN_METRIC_NAME)
 #undef TTN_METRIC_NAME
 

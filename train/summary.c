@@ -25,7 +25,7 @@ static int64_t lowest(const ttn_series *s)
 
 ttn_best ttn_best_of(const ttn_history *h)
 {
-    const ttn_series *loss = ttn_history_find(h, TTN_METRIC_VAL_LOSS);
+    const ttn_series *loss = ttn_history_find(h, ttn_metric_val_loss);
     const int64_t i = lowest(loss);
     if (i < 0) return (ttn_best){0};
     const double step = loss->step[i];
@@ -33,15 +33,15 @@ ttn_best ttn_best_of(const ttn_history *h)
         .is_there = 1,
         .step = step,
         .loss = loss->value[i],
-        .error = at(h, TTN_METRIC_VAL_LOSS_ERROR, step),
-        .accuracy = at(h, TTN_METRIC_VAL_ACCURACY, step),
-        .ppl_seen = at(h, TTN_METRIC_VAL_PPL_SEEN, step),
-        .targets = at(h, TTN_METRIC_VAL_TARGETS, step),
-        .sequences = at(h, TTN_METRIC_VAL_SEQUENCES, step),
-        .frequency = {at(h, TTN_METRIC_VAL_LOSS_FREQUENCY, step), at(h, TTN_METRIC_VAL_GAIN_FREQUENCY, step),
-                      at(h, TTN_METRIC_VAL_GAIN_FREQUENCY_ERROR, step)},
-        .composition = {at(h, TTN_METRIC_VAL_LOSS_COMPOSITION, step), at(h, TTN_METRIC_VAL_GAIN_COMPOSITION, step),
-                        at(h, TTN_METRIC_VAL_GAIN_COMPOSITION_ERROR, step)},
+        .error = at(h, ttn_metric_val_loss_error, step),
+        .accuracy = at(h, ttn_metric_val_accuracy, step),
+        .ppl_seen = at(h, ttn_metric_val_ppl_seen, step),
+        .targets = at(h, ttn_metric_val_targets, step),
+        .sequences = at(h, ttn_metric_val_sequences, step),
+        .frequency = {at(h, ttn_metric_val_loss_frequency, step), at(h, ttn_metric_val_gain_frequency, step),
+                      at(h, ttn_metric_val_gain_frequency_error, step)},
+        .composition = {at(h, ttn_metric_val_loss_composition, step), at(h, ttn_metric_val_gain_composition, step),
+                        at(h, ttn_metric_val_gain_composition_error, step)},
     };
 }
 
@@ -138,7 +138,7 @@ static int rises(const ttn_series *loss, const ttn_best *best)
 /* What the validations say. */
 static void advise_on_learning(const ttn_history *h, ttn_advice *ret)
 {
-    const ttn_series *loss = ttn_history_find(h, TTN_METRIC_VAL_LOSS);
+    const ttn_series *loss = ttn_history_find(h, ttn_metric_val_loss);
     const ttn_best best = ttn_best_of(h);
     char number[TTN_SHOW_NUMBER];
     if (!best.is_there) {

@@ -232,22 +232,22 @@ void ttn_validation_result_of(const ttn_validation *v, ttn_validation_result *re
 void ttn_validation_record(const ttn_validation_result *v, ttn_metrics *r)
 {
     const ttn_validation_part *h = &v->hidden, *s = &v->seen;
-    ttn_metrics_add(r, TTN_METRIC_VAL_LOSS, h->loss.mean);
-    ttn_metrics_add(r, TTN_METRIC_VAL_LOSS_ERROR, h->loss.error);
-    ttn_metrics_add(r, TTN_METRIC_VAL_PPL, exp(h->loss.mean));
-    ttn_metrics_add(r, TTN_METRIC_VAL_ACCURACY, h->accuracy.mean);
-    ttn_metrics_add(r, TTN_METRIC_VAL_TARGETS, (double)h->targets);
-    ttn_metrics_add(r, TTN_METRIC_VAL_SEQUENCES, (double)h->sequences);
-    ttn_metrics_add(r, TTN_METRIC_VAL_LOSS_FREQUENCY, h->frequency.mean);
-    ttn_metrics_add(r, TTN_METRIC_VAL_PPL_FREQUENCY, exp(h->frequency.mean));
-    ttn_metrics_add(r, TTN_METRIC_VAL_GAIN_FREQUENCY, h->gain_frequency.mean);
-    ttn_metrics_add(r, TTN_METRIC_VAL_GAIN_FREQUENCY_ERROR, h->gain_frequency.error);
-    ttn_metrics_add(r, TTN_METRIC_VAL_LOSS_COMPOSITION, h->composition.mean);
-    ttn_metrics_add(r, TTN_METRIC_VAL_PPL_COMPOSITION, exp(h->composition.mean));
-    ttn_metrics_add(r, TTN_METRIC_VAL_GAIN_COMPOSITION, h->gain_composition.mean);
-    ttn_metrics_add(r, TTN_METRIC_VAL_GAIN_COMPOSITION_ERROR, h->gain_composition.error);
+    ttn_metrics_add(r, ttn_metric_val_loss, h->loss.mean);
+    ttn_metrics_add(r, ttn_metric_val_loss_error, h->loss.error);
+    ttn_metrics_add(r, ttn_metric_val_ppl, exp(h->loss.mean));
+    ttn_metrics_add(r, ttn_metric_val_accuracy, h->accuracy.mean);
+    ttn_metrics_add(r, ttn_metric_val_targets, (double)h->targets);
+    ttn_metrics_add(r, ttn_metric_val_sequences, (double)h->sequences);
+    ttn_metrics_add(r, ttn_metric_val_loss_frequency, h->frequency.mean);
+    ttn_metrics_add(r, ttn_metric_val_ppl_frequency, exp(h->frequency.mean));
+    ttn_metrics_add(r, ttn_metric_val_gain_frequency, h->gain_frequency.mean);
+    ttn_metrics_add(r, ttn_metric_val_gain_frequency_error, h->gain_frequency.error);
+    ttn_metrics_add(r, ttn_metric_val_loss_composition, h->composition.mean);
+    ttn_metrics_add(r, ttn_metric_val_ppl_composition, exp(h->composition.mean));
+    ttn_metrics_add(r, ttn_metric_val_gain_composition, h->gain_composition.mean);
+    ttn_metrics_add(r, ttn_metric_val_gain_composition_error, h->gain_composition.error);
     if (s->targets == 0) return;
-    ttn_metrics_add(r, TTN_METRIC_VAL_LOSS_SEEN, s->loss.mean);
-    ttn_metrics_add(r, TTN_METRIC_VAL_PPL_SEEN, exp(s->loss.mean));
-    ttn_metrics_add(r, TTN_METRIC_VAL_ACCURACY_SEEN, s->accuracy.mean);
+    ttn_metrics_add(r, ttn_metric_val_loss_seen, s->loss.mean);
+    ttn_metrics_add(r, ttn_metric_val_ppl_seen, exp(s->loss.mean));
+    ttn_metrics_add(r, ttn_metric_val_accuracy_seen, s->accuracy.mean);
 }

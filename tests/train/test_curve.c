@@ -314,13 +314,13 @@ static ttn_history made_up(int64_t n)
     for (int64_t i = 1; i <= n; i++) {
         ttn_metrics r = {.step = 10 * i};
         const double loss = 2.55 + 0.8 * exp(-4.0 * (double)i / (double)n);
-        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, loss + 0.02 * (double)ttn_rng_next_normal(&rng));
-        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LR, 1e-3 * (double)(n - i) / (double)n);
+        ttn_metrics_add(&r, ttn_metric_train_loss, loss + 0.02 * (double)ttn_rng_next_normal(&rng));
+        ttn_metrics_add(&r, ttn_metric_train_lr, 1e-3 * (double)(n - i) / (double)n);
         if (i % (n / 20) == 0) {
-            ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS, loss + 0.05);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS_ERROR, 0.03);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS_FREQUENCY, 2.892);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS_COMPOSITION, 2.861);
+            ttn_metrics_add(&r, ttn_metric_val_loss, loss + 0.05);
+            ttn_metrics_add(&r, ttn_metric_val_loss_error, 0.03);
+            ttn_metrics_add(&r, ttn_metric_val_loss_frequency, 2.892);
+            ttn_metrics_add(&r, ttn_metric_val_loss_composition, 2.861);
         }
         assert_ok(ttn_history_add(&h, &r, &err), &err);
         ttn_metrics_drop(&r);
@@ -372,7 +372,7 @@ static int draw_all(int argc, char **argv)
             if (sizes[i] >= 20) h = made_up(sizes[i]);
             if (sizes[i] == 1) {
                 ttn_metrics r = {.step = 10};
-                ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 3.4);
+                ttn_metrics_add(&r, ttn_metric_train_loss, 3.4);
                 assert_ok(ttn_history_add(&h, &r, &err), &err);
                 ttn_metrics_drop(&r);
             }

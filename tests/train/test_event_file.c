@@ -43,9 +43,9 @@ static void write_sample(const char *folder)
     assert_ok(ttn_event_file_create(folder, "host/1", 0, &stopped, &f, &err), &err);
     for (int64_t step = 100; step <= 300; step += 100) {
         ttn_metrics r = {.step = step, .date = 1767225600 + step};
-        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 3 - (double)step / 1000);
-        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LR, 3e-4);
-        if (step == 300) ttn_metrics_add(&r, TTN_METRIC_VAL_PPL, (double)NAN);
+        ttn_metrics_add(&r, ttn_metric_train_loss, 3 - (double)step / 1000);
+        ttn_metrics_add(&r, ttn_metric_train_lr, 3e-4);
+        if (step == 300) ttn_metrics_add(&r, ttn_metric_val_ppl, (double)NAN);
         assert_ok(ttn_event_file_add(f, &r, &err), &err);
         ttn_metrics_drop(&r);
     }
@@ -56,7 +56,7 @@ static void write_sample(const char *folder)
     const ttn_clock clock = {.date = a_date, .ctx = &later};
     assert_ok(ttn_event_file_create(folder, "host/1", 201, &clock, &f, &err), &err);
     ttn_metrics r = {.step = 300, .date = later + 1};
-    ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 2.5);
+    ttn_metrics_add(&r, ttn_metric_train_loss, 2.5);
     assert_ok(ttn_event_file_add(f, &r, &err), &err);
     ttn_metrics_drop(&r);
     snprintf(name, sizeof name, "%s/second", folder);
@@ -129,7 +129,7 @@ static void a_record_is_whole_or_not_there(void **state)
     assert_ok(ttn_event_file_create(folder, "h", 0, &stopped, &f, &err), &err);
     assert_int_equal(stat(ttn_event_file_path(f), &before), 0);
     ttn_metrics r = {.step = 1};
-    ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 1);
+    ttn_metrics_add(&r, ttn_metric_train_loss, 1);
     shim_arm(SHIM_WRITE, 1, SHIM_FAIL, ENOSPC, 1);
     assert_fails(ttn_event_file_add(f, &r, &err), TTN_EIO, &err, "a record cannot be added: No space left");
     shim_disarm();
@@ -163,7 +163,7 @@ static void no_memory_is_a_status(void **state)
         ttn_event_file *f;
         ttn_metrics r = {.step = 1};
         shim_arm(SHIM_ALLOC, nth, SHIM_FAIL, ENOMEM, 0);
-        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 1);
+        ttn_metrics_add(&r, ttn_metric_train_loss, 1);
         ttn_status status = ttn_event_file_create(folder, "h", 7, &stopped, &f, &err);
         if (status == TTN_OK) status = ttn_event_file_add(f, &r, &err);
         shim_disarm();

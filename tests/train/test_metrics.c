@@ -16,7 +16,7 @@ static void every_name_is_good_is_there_once_and_is_explained(void **state)
 {
     (void)state;
     static const char *const names[] = {
-#define NAME(constant, name, what) TTN_METRIC_##constant,
+#define NAME(id, name, what) ttn_metric_##id,
         TTN_METRICS(NAME)
 #undef NAME
     };
@@ -28,10 +28,10 @@ static void every_name_is_good_is_there_once_and_is_explained(void **state)
         for (int k = 0; k < i; k++)
             assert_string_not_equal(names[i], names[k]);
     }
-    assert_string_equal(TTN_METRIC_VAL_PPL, "val/ppl");
+    assert_string_equal(ttn_metric_val_ppl, "val/ppl");
     assert_null(ttn_metric_what("val/pp"));
-    assert_true(ttn_metric_is_perf(TTN_METRIC_PERF_WAIT));
-    assert_false(ttn_metric_is_perf(TTN_METRIC_TRAIN_LOSS));
+    assert_true(ttn_metric_is_perf(ttn_metric_perf_wait));
+    assert_false(ttn_metric_is_perf(ttn_metric_train_loss));
 }
 
 static void names_that_would_break_a_line_are_not_good(void **state)
@@ -78,12 +78,12 @@ static void history_keeps_a_series_for_each_name(void **state)
     double value;
     for (int step = 1; step <= 300; step++) {
         ttn_metrics r = {.step = step};
-        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, 3.0 - step / 1000.0);
-        if (step % 100 == 0) ttn_metrics_add(&r, TTN_METRIC_VAL_PPL, (double)NAN);
+        ttn_metrics_add(&r, ttn_metric_train_loss, 3.0 - step / 1000.0);
+        if (step % 100 == 0) ttn_metrics_add(&r, ttn_metric_val_ppl, (double)NAN);
         assert_ok(ttn_history_add(&h, &r, &err), &err);
         ttn_metrics_drop(&r);
     }
-    const ttn_series *train = ttn_history_find(&h, TTN_METRIC_TRAIN_LOSS), *val = ttn_history_find(&h, "val/ppl");
+    const ttn_series *train = ttn_history_find(&h, ttn_metric_train_loss), *val = ttn_history_find(&h, "val/ppl");
     assert_non_null(train);
     assert_non_null(val);
     assert_null(ttn_history_find(&h, "val/p"));
@@ -91,9 +91,9 @@ static void history_keeps_a_series_for_each_name(void **state)
     assert_int_equal(val->n, 3);
     for (int i = 0; i < 300; i++)
         assert_true(train->step[i] == i + 1 && train->value[i] == 3.0 - (i + 1) / 1000.0);
-    assert_int_equal(ttn_history_at(&h, TTN_METRIC_TRAIN_LOSS, 250, &value), 1);
+    assert_int_equal(ttn_history_at(&h, ttn_metric_train_loss, 250, &value), 1);
     assert_true(value == 2.75);
-    assert_int_equal(ttn_history_at(&h, TTN_METRIC_VAL_PPL, 250, &value), 0);
+    assert_int_equal(ttn_history_at(&h, ttn_metric_val_ppl, 250, &value), 0);
     assert_int_equal(h.n_record, 300);
     ttn_history_drop(&h);
 }

@@ -45,7 +45,7 @@ static void put(const char *text)
 static ttn_status add_step(ttn_metrics_log *l, int64_t step, double loss, ttn_error *err)
 {
     ttn_metrics r = {.step = step, .date = 1767225600 + step};
-    ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, loss);
+    ttn_metrics_add(&r, ttn_metric_train_loss, loss);
     ttn_status status = ttn_metrics_log_add(l, &r, err);
     ttn_metrics_drop(&r);
     return status;

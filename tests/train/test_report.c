@@ -39,22 +39,22 @@ static ttn_history made_up(int64_t n)
     for (int64_t i = 1; i <= n; i++) {
         ttn_metrics r = {.step = 10 * i};
         const double loss = 2.55 + 0.8 * exp(-4.0 * (double)i / (double)n);
-        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LOSS, loss + 0.02 * (double)ttn_rng_next_normal(&rng));
-        ttn_metrics_add(&r, TTN_METRIC_TRAIN_LR, 1e-3 * (double)(n - i) / (double)n);
-        ttn_metrics_add(&r, TTN_METRIC_TRAIN_GRAD_NORM, 0.8 + 0.1 * (double)ttn_rng_next_normal(&rng));
-        ttn_metrics_add(&r, TTN_METRIC_PERF_RESIDUES_PER_S, 41000 + 500 * (double)ttn_rng_next_normal(&rng));
+        ttn_metrics_add(&r, ttn_metric_train_loss, loss + 0.02 * (double)ttn_rng_next_normal(&rng));
+        ttn_metrics_add(&r, ttn_metric_train_lr, 1e-3 * (double)(n - i) / (double)n);
+        ttn_metrics_add(&r, ttn_metric_train_grad_norm, 0.8 + 0.1 * (double)ttn_rng_next_normal(&rng));
+        ttn_metrics_add(&r, ttn_metric_perf_residues_per_s, 41000 + 500 * (double)ttn_rng_next_normal(&rng));
         if (i % (n / 20) == 0) {
-            ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS, loss + 0.05);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS_ERROR, 0.009);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_ACCURACY, 0.06 + 0.2 * (3.4 - loss));
-            ttn_metrics_add(&r, TTN_METRIC_VAL_TARGETS, 53120);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_SEQUENCES, 1009);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS_FREQUENCY, 2.892);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_FREQUENCY, 2.892 - loss - 0.05);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_FREQUENCY_ERROR, 0.007);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS_COMPOSITION, 2.861);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_COMPOSITION, 2.861 - loss - 0.05);
-            ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_COMPOSITION_ERROR, 0.006);
+            ttn_metrics_add(&r, ttn_metric_val_loss, loss + 0.05);
+            ttn_metrics_add(&r, ttn_metric_val_loss_error, 0.009);
+            ttn_metrics_add(&r, ttn_metric_val_accuracy, 0.06 + 0.2 * (3.4 - loss));
+            ttn_metrics_add(&r, ttn_metric_val_targets, 53120);
+            ttn_metrics_add(&r, ttn_metric_val_sequences, 1009);
+            ttn_metrics_add(&r, ttn_metric_val_loss_frequency, 2.892);
+            ttn_metrics_add(&r, ttn_metric_val_gain_frequency, 2.892 - loss - 0.05);
+            ttn_metrics_add(&r, ttn_metric_val_gain_frequency_error, 0.007);
+            ttn_metrics_add(&r, ttn_metric_val_loss_composition, 2.861);
+            ttn_metrics_add(&r, ttn_metric_val_gain_composition, 2.861 - loss - 0.05);
+            ttn_metrics_add(&r, ttn_metric_val_gain_composition_error, 0.006);
         }
         assert_ok(ttn_history_add(&h, &r, &err), &err);
         ttn_metrics_drop(&r);
@@ -202,7 +202,7 @@ static void what_is_known_is_shown(void **state)
     static const char *const words[] = {
         "done: 4,000 steps in 3 h 12 min",
         "2026-01-01T00:00:00Z",
-        "<tr><td>residue frequencies</td><td class=\"number\">18.03</td><td class=\"number \">2.892</td>"
+        "<tr><td>residue frequencies</td><td class=\"number\">18.03</td><td class=\"number \">2.892</td>",
         "<td class=\"number good\">0.277 \u00b1 0.007</td></tr>",
         "At step 4,000, at 53,120 residues of 1,009 held-out proteins",
         "<th class=\"number\">residues in it</th>",

@@ -57,17 +57,17 @@ static ttn_history made_up_history(int rises)
     for (int64_t step = 500; step <= 50000; step += 500) {
         ttn_metrics r = {.step = step};
         const double loss = 2.65 + 0.3 * exp(-(double)step / 8000) + (rises ? (double)step / 100000 : 0);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS, loss);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS_ERROR, 0.0087);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_ACCURACY, 0.187);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_TARGETS, 53120);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_SEQUENCES, 1009);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS_FREQUENCY, 2.892);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_FREQUENCY, 2.892 - loss);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_FREQUENCY_ERROR, 0.007);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS_COMPOSITION, 2.861);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_COMPOSITION, 2.861 - loss);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_COMPOSITION_ERROR, 0.006);
+        ttn_metrics_add(&r, ttn_metric_val_loss, loss);
+        ttn_metrics_add(&r, ttn_metric_val_loss_error, 0.0087);
+        ttn_metrics_add(&r, ttn_metric_val_accuracy, 0.187);
+        ttn_metrics_add(&r, ttn_metric_val_targets, 53120);
+        ttn_metrics_add(&r, ttn_metric_val_sequences, 1009);
+        ttn_metrics_add(&r, ttn_metric_val_loss_frequency, 2.892);
+        ttn_metrics_add(&r, ttn_metric_val_gain_frequency, 2.892 - loss);
+        ttn_metrics_add(&r, ttn_metric_val_gain_frequency_error, 0.007);
+        ttn_metrics_add(&r, ttn_metric_val_loss_composition, 2.861);
+        ttn_metrics_add(&r, ttn_metric_val_gain_composition, 2.861 - loss);
+        ttn_metrics_add(&r, ttn_metric_val_gain_composition_error, 0.006);
         assert_ok(ttn_history_add(&h, &r, &err), &err);
         ttn_metrics_drop(&r);
     }
@@ -337,7 +337,7 @@ static void the_best_validation_is_the_lowest(void **state)
     (void)state;
     ttn_history h = made_up_history(1);
     const ttn_best best = ttn_best_of(&h);
-    const ttn_series *loss = ttn_history_find(&h, TTN_METRIC_VAL_LOSS);
+    const ttn_series *loss = ttn_history_find(&h, ttn_metric_val_loss);
     assert_int_equal(best.is_there, 1);
     for (int64_t i = 0; i < loss->n; i++) {
         assert_true(loss->value[i] >= best.loss);
@@ -359,11 +359,11 @@ static void advice_follows_from_what_happened(void **state)
     ttn_error err = {0};
     for (int step = 1; step < 6; step++) {
         ttn_metrics r = {.step = step};
-        ttn_metrics_add(&r, TTN_METRIC_VAL_LOSS, 2.88 - 0.01 * step);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_FREQUENCY, 0.05);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_FREQUENCY_ERROR, 0.01);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_COMPOSITION, 0.005);
-        ttn_metrics_add(&r, TTN_METRIC_VAL_GAIN_COMPOSITION_ERROR, 0.004);
+        ttn_metrics_add(&r, ttn_metric_val_loss, 2.88 - 0.01 * step);
+        ttn_metrics_add(&r, ttn_metric_val_gain_frequency, 0.05);
+        ttn_metrics_add(&r, ttn_metric_val_gain_frequency_error, 0.01);
+        ttn_metrics_add(&r, ttn_metric_val_gain_composition, 0.005);
+        ttn_metrics_add(&r, ttn_metric_val_gain_composition_error, 0.004);
         assert_ok(ttn_history_add(&poor, &r, &err), &err);
         ttn_metrics_drop(&r);
     }
