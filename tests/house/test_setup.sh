@@ -18,6 +18,8 @@ echo "\$*" >> "$work/called"
 X
 actor dpkg-query <<< 'echo "$INSTALLED" | tr " " "\n" | sed "s/.*/installed &, /"'
 
+# Not that of ccache, which looks for the compiler in PATH.
+compiler=$(type -ap "$CC" | grep -v /ccache/ | head -n 1)
 mapfile -t build < <(awk '$1 !~ /^#/ && $2 == "build" { print $1 }' .ci/packages)
 # setup [ENVIRONMENT...] -- GROUP...
 setup() {
@@ -28,7 +30,7 @@ setup() {
     done
     shift
     rm -f "$work/called"
-    env PATH="$bin" CC="$(command -v "$CC")" "${settings[@]}" .ci/setup "$@" 2>&1
+    env PATH="$bin" CC="$compiler" "${settings[@]}" .ci/setup "$@" 2>&1
 }
 
 output=$(setup INSTALLED="${build[*]}" -- build)
