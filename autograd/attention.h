@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include "autograd/graph.h"
 #include "autograd/op.h"
+#include "autograd/weights.h"
 #include "core/options.h"
 
 #ifdef __cplusplus
@@ -55,10 +56,26 @@ static inline int64_t ttn_map_block(int64_t p, int64_t n, int64_t P)
 
 /* ---- a kind ---- */
 
-/* Values that persist between optimizer steps and when a step has been made; nothing but kinds with such state (random
- * projections that are drawn again) looks inside. */
-typedef struct ttn_state_set ttn_state_set;
-typedef struct ttn_when ttn_when;
+/* The states of one node. A kind declares them in build, in the scope of its node's name ("layer.0.attn.core.draw" of
+ * the node "layer.0.attn.core"), and names them here without it. */
+typedef struct {
+    ttn_weights *weights; /* where they live */
+    const char *node;     /* its full name */
+    const void *attr;     /* the node's attributes */
+} ttn_state_set;
+
+/* After how many optimizer steps (0: before the first). */
+typedef struct {
+    uint64_t seed; /* of the run */
+    int64_t step;
+} ttn_when;
+
+/* The state of that name, and copies of it to and from the host, all of it (autograd/weights.h). TTN_EINTERNAL: the node has
+ * none of that name. */
+TTN_MUST_USE ttn_status ttn_state_find(const ttn_state_set *s, const char *name, const ttn_weight **ret,
+                                       ttn_error *err);
+TTN_MUST_USE ttn_status ttn_state_read(const ttn_state_set *s, const char *name, void *data, ttn_error *err);
+TTN_MUST_USE ttn_status ttn_state_write(const ttn_state_set *s, const char *name, const void *data, ttn_error *err);
 
 typedef struct ttn_attention {
     /* Its rows of the table of options, named "KIND.…". */
@@ -72,9 +89,10 @@ typedef struct ttn_attention {
      * op->attr_bytes is 0. */
     int (*build)(ttn_graph *g, const ttn_attn_in *in, const void *attr);
 
-    /* Called after each optimizer step (and before the first) for kinds with state; NULL: there is none. stat: the
-     * node's statistics of that step. */
-    ttn_status (*renew)(ttn_state_set *s, const ttn_when *w, const double *stat, ttn_error *err);
+    /* Called after each optimizer step (and before the first) for kinds with state, through ttn_renew; NULL: there is
+     * none. stat: the node's statistics of that step, NULL before the first. What it leaves depends on the states, w and stat
+     * alone, and calling it again changes nothing: a run that is resumed begins with it. */
+    ttn_status (*renew)(const ttn_state_set *s, const ttn_when *w, const double *stat, ttn_error *err);
 
     ttn_map_rows map_rows;
     ttn_map_pool map_pool;
