@@ -24,6 +24,53 @@ typedef struct {
 /* softmax(scale q k^T) v, in memory that grows with N and not with its square. */
 int ttn_attn_exact(ttn_graph *g, const char *name, int q, int k, int v, const ttn_attn_exact_options *o);
 
+/* Random-feature attention (FAVOR+), in time and memory that grow with N: phi(q) (sum phi(k)^T v) / phi(q).sum phi(k). What
+ * phi is: autograd/ops/favor_features.h; what the rest is: autograd/ops/attn_favor.c. */
+typedef enum {
+    TTN_FAVOR_POSITIVE,
+    TTN_FAVOR_HYPERBOLIC,
+    TTN_FAVOR_TRIG,
+    TTN_FAVOR_EXP,
+    TTN_FAVOR_RELU,
+    TTN_FAVOR_ELU1,
+    TTN_FAVOR_GELU,
+    TTN_FAVOR_SQUARE,
+    TTN_FAVOR_SIGMOID,
+    TTN_FAVOR_TANH,
+    TTN_FAVOR_SOFTPLUS,
+    TTN_FAVOR_IDENTITY,
+} ttn_favor_kernel;
+
+typedef enum {
+    TTN_FAVOR_DIVIDED, /* by the sum of weights */
+    TTN_FAVOR_PLAIN,   /* by nothing: the estimate of sum exp(q.k) v, for maps that estimate */
+    TTN_FAVOR_RMS,     /* and then by its own root mean square */
+} ttn_favor_renormalize;
+
+/* As published implementations compute it, with the eps that they add to features, for their weights and numbers. */
+typedef enum { TTN_FAVOR_OURS, TTN_FAVOR_GOOGLE, TTN_FAVOR_LUCIDRAINS } ttn_favor_compatible;
+
+typedef enum { TTN_FAVOR_CHI, TTN_FAVOR_SQRTD } ttn_favor_lengths;
+
+typedef struct {
+    int heads;  /* H, which divides the width */
+    int causal; /* not there yet: refused */
+    ttn_favor_kernel kernel;
+    ttn_favor_renormalize renormalize;
+    ttn_favor_compatible compat;
+
+    /* of the projection, for whoever draws it (autograd/ops/favor_draw.c); the op takes any */
+    int64_t features;  /* m; 0: max(D, D ln D), rounded up to a multiple of 16 */
+    int no_projection; /* features of q and k themselves */
+    int independent;   /* rows that are not orthogonal by blocks */
+    ttn_favor_lengths lengths;
+    int64_t redraw; /* optimizer steps; 0: never */
+} ttn_attn_favor_options;
+
+/* projection (H, m, D), without a gradient; TTN_NONE with a map that needs none: features of q and k themselves. */
+int ttn_attn_favor(ttn_graph *g, const char *name, int q, int k, int v, int projection,
+                   const ttn_attn_favor_options *o);
+
 /* v, as if it were attention that sees only itself: gradients of zeros reach q and k. */
 int ttn_attn_none(ttn_graph *g, const char *name, int q, int k, int v);
 

@@ -1,0 +1,1208 @@
+/* attention by random features (FAVOR+), per sequence and head, in time and memory that grow with n:
+ *
+ *     out_i = Q'_i S / Dn_i,   Dn_i = Q'_i.z,   S = sum_t K'_t^T v_t (M, D),   z = sum_t K'_t (M)
+ *
+ * q, k, v, out (N, H D)   W (H, m, D), without a gradient; left out: features of q and k themselves
+ * x = s q, y = s k, s = D^(-1/4), u = x W^T or y W^T. K' and Q' are phi(y) and phi(x) up to factors that leave the quotient
+ * (a number for every row of queries, a number for every feature) and keep it in range: the families of favor_families.c.
+ * Rows of no sequence: zeros. A run without sequences has no other rows.
+ *
+ * out_i = N_i / Dn_i, N_i = Q'_i S; plain: the estimate of sum_t exp(x_i.y_t) v_t; rms: o / sqrt(mean o^2 + 1e-6) of o = N / Dn
+ * or, where a feature can be negative and Dn be 0, o = N / (M n).
+ *
+ * aux 0: what makes Q^ = factor Q', the weights of out, again (N, H)   1: S   2: z   3: the reference c of keys
+ * aux 4: the root mean square (N, H), with rms
+ *
+ * Backward: g = dout (rms: the gradient of o), delta_i = g_i.out_i (rms: g_i.o_i)
+ *
+ *     R = sum_i Q^_i^T g_i (M, D)     rho = - sum_i delta_i Q^_i (M); 0 where out is not divided by Dn
+ *     dQ^_i = g_i S^T - delta_i z     dK'_t = v_t R^T + rho     dv_t = K'_t R
+ *
+ * and through the map to du, dq = s (du W + own x), own being what is left of the map's h(x). References c and mu are maxima
+ * that leave the quotient, so they have no gradient.
+ *
+ * Features are made by tiles and made again in backward: of one layer of 2^20 rows, 8 heads and 256 features they would be 8 GiB in
+ * f32. A sequence is cut into tiles of equal height, filled up with zero rows, that depend on its length alone, and 28 tiles
+ * are a chunk; all products have the shape of a whole tile. Tasks are chunks: each makes a state (S, z, c) of its own, and
+ * the states of a sequence are joined in a binary tree over its chunks (to the larger c, then added). So the bits of a
+ * sequence depend neither on threads nor on its place in the batch nor on what else is in it.
+ *
+ * A causal form visits the chunks in order with the same maps on tiles; it is not there yet. */
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+#include "autograd/attention.h"
+#include "autograd/ops/favor.h"
+#include "autograd/ops/favor_draw.h"
+#include "core/blas.h"
+#include "core/hash.h"
+#include "core/memory.h"
+#include "core/rng.h"
+
+enum { Q = TTN_FAVOR_Q, K = TTN_FAVOR_K, V = TTN_FAVOR_V, W = TTN_FAVOR_W };
+enum {
+    ROW = TTN_FAVOR_AUX_ROW,
+    S_ = TTN_FAVOR_AUX_S,
+    Z = TTN_FAVOR_AUX_Z,
+    C_ = TTN_FAVOR_AUX_C,
+    RMS = TTN_FAVOR_AUX_RMS
+};
+
+typedef ttn_attn_favor_options attributes;
+
+/* ---- statistics ---- */
+
+enum {
+    NORM_SUM,
+    NORM_MOST,
+    NORM_ROWS,
+    DENOMINATOR_LEAST,
+    DENOMINATOR_NEGATIVE,
+    ROWS_GIVEN_UP,
+    ERROR_HALVES,
+    ERROR_UNIFORM,
+    ERROR_SIZE,
+    N_STAT,
+};
+
+/* Mean |x|^2 is norm_sum / norm_rows. The error of the kernel, of a unit of |out|^2, is about error_halves / error_size (a
+ * lower bound where |x|^2 is above 1), and that of paying no attention at all, of out = mean v, error_uniform / error_size:
+ * a map whose error comes near it has nothing to say. */
+static const ttn_stat stats[] = {
+    [NORM_SUM] = {.name = "norm_sum", .fold = TTN_SUM},
+    [NORM_MOST] = {.name = "norm_most", .fold = TTN_MAX},
+    [NORM_ROWS] = {.name = "norm_rows", .fold = TTN_SUM},
+    [DENOMINATOR_LEAST] = {.name = "denominator_least", .fold = TTN_MIN},
+    [DENOMINATOR_NEGATIVE] = {.name = "denominator_not_positive", .fold = TTN_SUM},
+    [ROWS_GIVEN_UP] = {.name = "rows_given_up", .fold = TTN_SUM},
+    [ERROR_HALVES] = {.name = "error_halves", .fold = TTN_SUM},
+    [ERROR_UNIFORM] = {.name = "error_uniform", .fold = TTN_SUM},
+    [ERROR_SIZE] = {.name = "error_size", .fold = TTN_SUM},
+};
+
+static void no_statistics(double *stat)
+{
+    memset(stat, 0, N_STAT * sizeof *stat);
+    stat[DENOMINATOR_LEAST] = DBL_MAX;
+}
+
+static void fold_statistics(double *to, const double *from)
+{
+    for (int i = 0; i < N_STAT; i++) {
+        if (stats[i].fold == TTN_SUM)
+            to[i] += from[i];
+        else if (stats[i].fold == TTN_MAX)
+            to[i] = from[i] > to[i] ? from[i] : to[i];
+        else
+            to[i] = from[i] < to[i] ? from[i] : to[i];
+    }
+}
+
+static void count_norms(const ttn_favor_tile *t, double *stat)
+{
+    for (int64_t row = 0; row < t->live; row++) {
+        const double norm = 2 * (double)t->half[row];
+        stat[NORM_SUM] += norm;
+        stat[NORM_MOST] = norm > stat[NORM_MOST] ? norm : stat[NORM_MOST];
+    }
+    stat[NORM_ROWS] += (double)t->live;
+}
+
+/* ---- memory ---- */
+
+typedef struct {
+    char *base; /* NULL: only counting */
+    size_t at;
+} carving;
+
+static void *carve(carving *c, int64_t n, size_t size)
+{
+    void *p = c->base ? c->base + c->at : NULL;
+    c->at += ttn_work_align((size_t)n * size);
+    return p;
+}
+
+/* What the threads of a call share. Slots of chunks are numbered through all sequences. */
+typedef struct {
+    int64_t *first_chunk; /* (S + 1) chunks of the sequences before s */
+    real *S, *z,
+        *c;      /* forward: of chunks but the first of each sequence, whose state is aux. backward: R and rho of all */
+    real *sum_v; /* forward: of all chunks, (D) each */
+    double *stat;      /* forward: of all chunks and heads, N_STAT each */
+    double *reference; /* backward: of all chunks and heads: what key_slopes returned */
+} shared;
+
+static int64_t most_extra_chunks(const ttn_sig *s)
+{
+    return s->in[Q].dim[0] / (TTN_FAVOR_CHUNK * TTN_FAVOR_TILE);
+}
+
+static size_t lay_out(const ttn_favor_job *j, const ttn_sig *s, ttn_pass pass, void *work, shared *ret)
+{
+    *ret = (shared){0};
+    carving c = {.base = work};
+    const int64_t extra = most_extra_chunks(s) * j->H;
+    const int64_t all = (s->cap.seqs + most_extra_chunks(s)) * j->H;
+    ret->first_chunk = carve(&c, s->cap.seqs + 1, sizeof *ret->first_chunk);
+    const int64_t slots = pass == TTN_FORWARD ? extra : all;
+    ret->S = carve(&c, slots * j->M * j->D, sizeof(real));
+    ret->z = carve(&c, slots * j->M, sizeof(real));
+    if (pass == TTN_FORWARD) {
+        ret->c = carve(&c, slots * j->n_c, sizeof(real));
+        ret->sum_v = carve(&c, all * j->D, sizeof(real));
+        ret->stat = carve(&c, all * N_STAT, sizeof(double));
+    } else {
+        ret->reference = carve(&c, all, sizeof(double));
+    }
+    return c.at;
+}
+
+/* A thread's own. */
+typedef struct {
+    ttn_favor_tile tile;
+    real *out;  /* backward (tile, D): out */
+    real *room; /* (2 M + 3 D) */
+} scratch;
+
+static size_t lay_out_thread(const ttn_favor_job *j, ttn_pass pass, void *work, scratch *ret)
+{
+    *ret = (scratch){0};
+    carving c = {.base = work};
+    ttn_favor_tile *t = &ret->tile;
+    t->x = carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
+    t->v = carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
+    t->y = carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
+    t->u = carve(&c, TTN_FAVOR_TILE * j->M, sizeof(real));
+    real **const column[] = {&t->half, &t->shift, &t->delta, &t->own};
+    for (int i = 0; i < 4; i++)
+        *column[i] = carve(&c, TTN_FAVOR_TILE, sizeof(real));
+    ret->room = carve(&c, 2 * j->M + 3 * j->D, sizeof(real));
+    if (pass == TTN_FORWARD) return c.at;
+    t->b = carve(&c, TTN_FAVOR_TILE * j->M, sizeof(real));
+    ret->out = carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
+    return c.at;
+}
+
+/* ---- shapes ---- */
+
+static ttn_favor_job job_of(const ttn_sig *s)
+{
+    const attributes *a = s->attr;
+    ttn_favor_job j = {
+        .a = a,
+        .N = s->in[Q].dim[0],
+        .H = a->heads,
+        .C = s->in[Q].dim[1],
+        .D = s->in[Q].dim[1] / a->heads,
+        .has_W = s->in[W].ndim >= 0,
+        .ratio = 1,
+        .epsilon = ttn_favor_epsilon(a->kernel),
+    };
+    j.m = j.has_W ? s->in[W].dim[1] : j.D;
+    j.M = j.m * ttn_favor_sides(a->kernel);
+    j.scale = (real)(1 / sqrt(sqrt((double)j.D)));
+    j.kappa = (real)ttn_favor_kappa(a->kernel, j.m);
+    j.divides =
+        a->renormalize == TTN_FAVOR_DIVIDED || (a->renormalize == TTN_FAVOR_RMS && !ttn_favor_has_signs(a->kernel));
+    switch (ttn_favor_family_of(a->kernel)) {
+    case TTN_FAVOR_EXPONENTIAL:
+        j.map = &ttn_favor_exponential;
+        j.n_c = j.M;
+        break;
+    case TTN_FAVOR_TRIGONOMETRIC:
+        j.map = &ttn_favor_trigonometric;
+        j.n_c = 1;
+        break;
+    case TTN_FAVOR_GENERALIZED:
+        j.map = &ttn_favor_generalized;
+        break;
+    }
+    if (a->compat != TTN_FAVOR_OURS) ttn_favor_compat_job(&j);
+    return j;
+}
+
+ttn_favor_job ttn_favor_job_of(const ttn_call *c)
+{
+    ttn_favor_job j = job_of(c->sig);
+    j.c = c;
+    return j;
+}
+
+static ttn_status check_kernel(const ttn_sig *s, ttn_error *err)
+{
+    const attributes *a = s->attr;
+    const int left_out = s->in[W].ndim < 0;
+    if (a->causal)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "attn_favor: its causal form is not there yet; the kind 'exact' has one (attention.kind)");
+    if (a->kernel < TTN_FAVOR_POSITIVE || a->kernel > TTN_FAVOR_IDENTITY)
+        return TTN_FAIL(err, TTN_EINVAL, "attn_favor: there is no map of number %d", (int)a->kernel);
+    if (left_out && ttn_favor_estimates(a->kernel))
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "attn_favor: the maps positive, hyperbolic and trig need a projection; without one there are "
+                        "exp and the generalized ones");
+    if (a->renormalize == TTN_FAVOR_PLAIN && !ttn_favor_estimates(a->kernel))
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "attn_favor: without a division by the sum of weights only maps that estimate exp(q.k) have a "
+                        "scale: positive, hyperbolic and trig");
+    if (a->renormalize == TTN_FAVOR_RMS && a->kernel == TTN_FAVOR_TRIG)
+        return TTN_FAIL(err, TTN_EINVAL, "attn_favor: trig cannot be renormalized by root mean squares");
+    if (a->compat == TTN_FAVOR_OURS) return TTN_OK;
+    if (a->renormalize != TTN_FAVOR_DIVIDED)
+        return TTN_FAIL(err, TTN_EINVAL, "attn_favor: published implementations divide by the sum of weights");
+    if (a->kernel != TTN_FAVOR_POSITIVE && ttn_favor_family_of(a->kernel) != TTN_FAVOR_GENERALIZED)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "attn_favor: of published implementations there are the map positive and generalized ones");
+    return TTN_OK;
+}
+
+static ttn_status shape(ttn_sig *s, ttn_error *err)
+{
+    static const char *const name[] = {"q", "k", "v"};
+    char text[TTN_DESC_TEXT];
+    char other[TTN_DESC_TEXT];
+    for (int i = Q; i <= V; i++) {
+        ttn_status status = ttn_want_shape(s, i, "attn_favor", name[i], "(N, H D)", err);
+        if (status != TTN_OK) return status;
+        if (s->in[i].axis != TTN_ROWS)
+            return TTN_FAIL(err, TTN_EINVAL, "attn_favor: %s is %s, expected rows of a batch, (N, H D)", name[i],
+                            ttn_desc_print(&s->in[i], text));
+        if (!ttn_desc_same(&s->in[i], &s->in[Q]))
+            return TTN_FAIL(err, TTN_EINVAL, "attn_favor: %s is %s, but q is %s; expected one shape", name[i],
+                            ttn_desc_print(&s->in[i], text), ttn_desc_print(&s->in[Q], other));
+    }
+    const attributes *a = s->attr;
+    const int64_t C = s->in[Q].dim[1];
+    if (a->heads < 1 || C < 1 || C % a->heads != 0)
+        return TTN_FAIL(err, TTN_EINVAL, "attn_favor: a width of %" PRId64 " cannot be divided among %d heads", C,
+                        a->heads);
+    if (s->in[W].ndim >= 0) {
+        ttn_status status = ttn_want_shape(s, W, "attn_favor", "projection", "(H, m, D)", err);
+        if (status != TTN_OK) return status;
+        const ttn_desc *d = &s->in[W];
+        if (d->axis != TTN_FIXED || d->dim[0] != a->heads || d->dim[1] < 1 || d->dim[2] != C / a->heads)
+            return TTN_FAIL(err, TTN_EINVAL,
+                            "attn_favor: projection is %s, expected (%d, m, %" PRId64 ") with at least one feature",
+                            ttn_desc_print(d, text), a->heads, C / a->heads);
+    }
+    ttn_status status = check_kernel(s, err);
+    if (status != TTN_OK) return status;
+    const ttn_favor_job j = job_of(s);
+    const int64_t n_rms = a->renormalize == TTN_FAVOR_RMS ? j.H : 0;
+    s->n_out = 1;
+    s->out[0] = s->in[Q];
+    s->n_aux = TTN_FAVOR_N_AUX;
+    s->aux[ROW] = ttn_desc_of(TTN_REAL, TTN_ROWS, 2, j.N, j.H, 0);
+    s->aux[S_] = ttn_desc_of(TTN_REAL, TTN_SEQS, 3, s->cap.seqs, j.H, j.M * j.D);
+    s->aux[Z] = ttn_desc_of(TTN_REAL, TTN_SEQS, 3, s->cap.seqs, j.H, j.M);
+    s->aux[C_] = ttn_desc_of(TTN_REAL, TTN_SEQS, 3, s->cap.seqs, j.H, j.n_c);
+    s->aux[RMS] = ttn_desc_of(TTN_REAL, TTN_ROWS, 2, j.N, n_rms, 0);
+    s->n_stat = N_STAT;
+    for (int pass = TTN_FORWARD; pass <= TTN_BACKWARD; pass++) {
+        shared all;
+        scratch own;
+        s->work[pass] = lay_out(&j, s, (ttn_pass)pass, NULL, &all);
+        s->work_thread[pass] = lay_out_thread(&j, (ttn_pass)pass, NULL, &own);
+    }
+    return TTN_OK;
+}
+
+static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
+{
+    (void)aux_kept;
+    const ttn_favor_job j = job_of(s);
+    const double rows = (double)j.N * (double)j.H;
+    const double project = j.has_W ? 2 * rows * (double)j.m * (double)j.D : 0;
+    const double product = 2 * rows * (double)j.M * (double)j.D;
+    const double features = 4 * rows * (double)j.M; /* of queries or keys: reference, map, sum */
+    const double states = (double)s->cap.seqs * (double)j.H * (double)(j.M * (j.D + 2));
+    const double values = (pass == TTN_FORWARD ? 4 : 8) * rows * (double)j.D + rows + states;
+    ttn_cost cost = {.bytes = values * (double)sizeof(real)};
+    if (pass == TTN_FORWARD) {
+        cost.useful = 2 * (project + product + features); /* u; S, N */
+        cost.done = cost.useful;
+    } else {
+        cost.useful = 2 * project + 4 * product + 2 * features; /* dx, dy; g S^T, R, v R^T, dv */
+        cost.done = cost.useful + 2 * (project + features);
+    }
+    return cost;
+}
+
+/* ---- tasks ---- */
+
+int64_t ttn_favor_tiles(int64_t n)
+{
+    return (n + TTN_FAVOR_TILE - 1) / TTN_FAVOR_TILE;
+}
+
+int64_t ttn_favor_height(int64_t n)
+{
+    const int64_t T = ttn_favor_tiles(n);
+    const int64_t rows = (n + T - 1) / T;
+    return (rows + TTN_FAVOR_TILE_STEP - 1) / TTN_FAVOR_TILE_STEP * TTN_FAVOR_TILE_STEP;
+}
+
+int64_t ttn_favor_chunks(int64_t n)
+{
+    return (ttn_favor_tiles(n) + TTN_FAVOR_CHUNK - 1) / TTN_FAVOR_CHUNK;
+}
+
+/* All that is the same for the whole call. */
+typedef struct {
+    ttn_favor_job j;
+    shared w;
+    int64_t seqs, n_chunk, n_task; /* n_task: chunks times heads */
+} job;
+
+/* A chunk of one sequence, in one head. */
+typedef struct {
+    int64_t seq, head, chunk;
+    int64_t tile, end; /* its tiles */
+    int64_t slot;      /* number among chunks and heads */
+} task;
+
+static job start(const ttn_call *c, ttn_pass pass)
+{
+    job j = {.j = ttn_favor_job_of(c), .seqs = c->feed->used.seqs};
+    lay_out(&j.j, c->sig, pass, c->work, &j.w);
+    j.w.first_chunk[0] = 0;
+    for (int64_t s = 0; s < j.seqs; s++)
+        j.w.first_chunk[s + 1] = j.w.first_chunk[s] + ttn_favor_chunks(c->feed->span[s].n);
+    j.n_chunk = j.w.first_chunk[j.seqs];
+    j.n_task = j.n_chunk * j.j.H;
+    return j;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static task find_task(const job *j, int64_t number)
+{
+    const int64_t chunk = number / j->j.H;
+    int64_t s = 0; /* the last sequence that begins at or before it */
+    for (int64_t end = j->seqs; end - s > 1;) {
+        const int64_t middle = s + (end - s) / 2;
+        if (j->w.first_chunk[middle] <= chunk)
+            s = middle;
+        else
+            end = middle;
+    }
+    task t = {.seq = s, .head = number % j->j.H, .chunk = chunk - j->w.first_chunk[s], .slot = number};
+    t.tile = t.chunk * TTN_FAVOR_CHUNK;
+    t.end = smaller(t.tile + TTN_FAVOR_CHUNK, ttn_favor_tiles(j->j.c->feed->span[s].n));
+    return t;
+}
+
+ttn_favor_state ttn_favor_kept_state(const ttn_favor_job *j, int64_t seq, int64_t head)
+{
+    const int64_t at = seq * j->H + head;
+    void *const *aux = j->c->aux;
+    return (ttn_favor_state){
+        .S = aux[S_] ? (real *)aux[S_] + at * j->M * j->D : NULL,
+        .z = aux[Z] ? (real *)aux[Z] + at * j->M : NULL,
+        .c = aux[C_] ? (real *)aux[C_] + at * j->n_c : NULL,
+    };
+}
+
+/* Forward: the state of a chunk; of the first one of a sequence it is what is kept. */
+static ttn_favor_state state_of(const job *j, const task *t)
+{
+    const ttn_favor_job *f = &j->j;
+    ttn_favor_state s = ttn_favor_kept_state(f, t->seq, t->head);
+    if (t->chunk > 0) {
+        const int64_t extra = (j->w.first_chunk[t->seq] + t->chunk - 1 - t->seq) * f->H + t->head;
+        s.S = j->w.S + extra * f->M * f->D;
+        s.z = j->w.z + extra * f->M;
+        s.c = j->w.c + extra * f->n_c;
+    }
+    s.sum_v = j->w.sum_v + t->slot * f->D;
+    return s;
+}
+
+/* Backward: R and rho of a chunk. */
+static ttn_favor_state gradient_of(const job *j, const task *t)
+{
+    return (ttn_favor_state){.S = j->w.S + t->slot * j->j.M * j->j.D, .z = j->w.z + t->slot * j->j.M};
+}
+
+/* The task that is `chunk` of the same sequence and head. */
+static task chunk_of(const job *j, const task *t, int64_t chunk)
+{
+    return find_task(j, (j->w.first_chunk[t->seq] + chunk) * j->j.H + t->head);
+}
+
+/* The states of a sequence's chunks, to that of its first: a binary tree over the chunks. */
+static void join_chunks(const job *j, const task *first, ttn_pass pass, real *room)
+{
+    const int64_t n = j->w.first_chunk[first->seq + 1] - j->w.first_chunk[first->seq];
+    for (int64_t apart = 1; apart < n; apart *= 2)
+        for (int64_t chunk = 0; chunk + apart < n; chunk += 2 * apart) {
+            const task a = chunk_of(j, first, chunk);
+            const task b = chunk_of(j, first, chunk + apart);
+            if (pass == TTN_BACKWARD) {
+                const ttn_favor_state to = gradient_of(j, &a);
+                const ttn_favor_state from = gradient_of(j, &b);
+                ttn_favor_add(&j->j, &to, &from);
+                continue;
+            }
+            const ttn_favor_state to = state_of(j, &a);
+            const ttn_favor_state from = state_of(j, &b);
+            ttn_favor_join(&j->j, &to, &from, room);
+            for (int64_t d = 0; d < j->j.D; d++)
+                to.sum_v[d] += from.sum_v[d];
+        }
+}
+
+/* ---- rows in and out of (N, H D) ---- */
+
+const real *ttn_favor_tile_at(const ttn_favor_job *j, ttn_favor_tile *t, const void *x, int64_t seq, int64_t head,
+                              int64_t tile)
+{
+    const ttn_span span = j->c->feed->span[seq];
+    t->height = ttn_favor_height(span.n);
+    t->live = smaller(t->height, span.n - tile * t->height);
+    return (const real *)x + (span.first + tile * t->height) * j->C + head * j->D;
+}
+
+void ttn_favor_pack(const ttn_favor_job *j, const ttn_favor_tile *t, const real *from, real factor, real *to)
+{
+    for (int64_t row = 0; row < t->live; row++) {
+#pragma omp simd
+        for (int64_t d = 0; d < j->D; d++)
+            to[row * j->D + d] = factor * from[row * j->C + d];
+    }
+    ttn_favor_clear_rest(t, j->D, to);
+}
+
+void ttn_favor_project(const ttn_favor_job *j, const ttn_favor_tile *t, const real *from, const real *weight)
+{
+    ttn_favor_pack(j, t, from, j->scale, t->x);
+    for (int64_t row = 0; row < t->live; row++) {
+        const real *x = t->x + row * j->D;
+        t->half[row] = (real)0.5 * ttn_favor_dot(x, x, j->D);
+    }
+    if (weight)
+        ttn_gemm(TTN_N, TTN_T, t->height, j->m, j->D, 1, ttn_in(t->x, j->D), ttn_in(weight, j->D), 0,
+                 ttn_out(t->u, j->M));
+    else
+        memcpy(t->u, t->x, (size_t)(t->height * j->D) * sizeof *t->u);
+}
+
+const real *ttn_favor_head_of_W(const ttn_favor_job *j, int64_t head)
+{
+    return j->has_W ? (const real *)j->c->in[W] + head * j->m * j->D : NULL;
+}
+
+/* din = acc din + s (y + own x) */
+static void unpack_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, real acc, real *to)
+{
+    for (int64_t row = 0; row < t->live; row++) {
+        const real *x = t->x + row * j->D;
+        const real *y = t->y + row * j->D;
+        const real own = t->own[row];
+        real *din = to + row * j->C;
+#pragma omp simd
+        for (int64_t d = 0; d < j->D; d++)
+            din[d] = ttn_accumulate(acc, din[d], j->scale * (y[d] + own * x[d]));
+    }
+}
+
+static void unpack(const ttn_favor_job *j, const ttn_favor_tile *t, real acc, real *to)
+{
+    for (int64_t row = 0; row < t->live; row++) {
+        const real *y = t->y + row * j->D;
+        real *din = to + row * j->C;
+#pragma omp simd
+        for (int64_t d = 0; d < j->D; d++)
+            din[d] = ttn_accumulate(acc, din[d], y[d]);
+    }
+}
+
+/* Zeros in all rows of no sequence, past `used` too. */
+static void zero_others(const ttn_call *c, const ttn_desc *d, real *x)
+{
+    const int64_t width = ttn_row_width(d);
+    int64_t from = 0;
+    for (int64_t s = 0; s < c->feed->used.seqs; s++) {
+        const ttn_span span = c->feed->span[s];
+        memset(x + from * width, 0, (size_t)((span.first - from) * width) * sizeof *x);
+        from = span.first + span.n;
+    }
+    memset(x + from * width, 0, (size_t)((c->feed->used.rows - from) * width) * sizeof *x);
+    ttn_zero_rest(c, d, x);
+}
+
+/* ---- forward ---- */
+
+/* to (width) = to + the sum of the tile's live rows */
+static void add_rows(const ttn_favor_tile *t, int64_t width, const real *x, real *to)
+{
+    for (int64_t row = 0; row < t->live; row++) {
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++)
+            to[i] += x[row * width + i];
+    }
+}
+
+/* A chunk of keys and values becomes a state. */
+static void sum_keys(const job *j, const task *k, scratch *own)
+{
+    const ttn_favor_job *f = &j->j;
+    ttn_favor_tile *t = &own->tile;
+    const ttn_favor_state s = state_of(j, k);
+    double *stat = j->w.stat + k->slot * N_STAT;
+    no_statistics(stat);
+    memset(s.z, 0, (size_t)f->M * sizeof *s.z);
+    memset(s.sum_v, 0, (size_t)f->D * sizeof *s.sum_v);
+    for (int64_t tile = k->tile; tile < k->end; tile++) {
+        const int first = tile == k->tile;
+        ttn_favor_project(f, t, ttn_favor_tile_at(f, t, f->c->in[K], k->seq, k->head, tile),
+                          ttn_favor_head_of_W(f, k->head));
+        ttn_favor_pack(f, t, ttn_favor_tile_at(f, t, f->c->in[V], k->seq, k->head, tile), 1, t->v);
+        count_norms(t, stat);
+        if (f->map->grow) f->map->grow(f, t, &s, first, own->room);
+        f->map->keys(f, t, s.c);
+        add_rows(t, f->M, t->u, s.z);
+        add_rows(t, f->D, t->v, s.sum_v);
+        ttn_gemm(TTN_T, TTN_N, f->M, f->D, t->height, 1, ttn_in(t->u, f->M), ttn_in(t->v, f->D), first ? 0 : 1,
+                 ttn_out(s.S, f->D));
+    }
+}
+
+/* y, which holds N, becomes out. */
+static void finish_row(const ttn_favor_job *j, const ttn_favor_tile *t, int64_t row, const ttn_favor_sum *sum,
+                       real *ret_kept, real *ret_rms, double *stat)
+{
+    real *y = t->y + row * j->D;
+    const real factor = j->map->factor(j, t, row, sum, ret_kept);
+    const double Dn = (double)sum->denominator;
+    stat[DENOMINATOR_LEAST] = Dn < stat[DENOMINATOR_LEAST] ? Dn : stat[DENOMINATOR_LEAST];
+    stat[DENOMINATOR_NEGATIVE] += Dn <= 0;
+    stat[ROWS_GIVEN_UP] += factor == 0 && j->divides;
+#pragma omp simd
+    for (int64_t d = 0; d < j->D; d++)
+        y[d] *= factor;
+    if (!ret_rms) return;
+    *ret_rms = (real)sqrt((double)ttn_favor_dot(y, y, j->D) / (double)j->D + 1e-6);
+    const real inverse = 1 / *ret_rms;
+#pragma omp simd
+    for (int64_t d = 0; d < j->D; d++)
+        y[d] *= inverse;
+}
+
+/* A chunk of queries meets the state of its sequence. */
+static void read_states(const job *j, const task *k, scratch *own)
+{
+    const ttn_favor_job *f = &j->j;
+    ttn_favor_tile *t = &own->tile;
+    const task first = chunk_of(j, k, 0);
+    const ttn_favor_state s = state_of(j, &first);
+    const ttn_span span = f->c->feed->span[k->seq];
+    ttn_favor_sum sum = {.norm_z = (real)sqrt((double)ttn_favor_dot(s.z, s.z, f->M)), .c = s.c, .n = span.n};
+    double *stat = j->w.stat + k->slot * N_STAT;
+    for (int64_t tile = k->tile; tile < k->end; tile++) {
+        ttn_favor_project(f, t, ttn_favor_tile_at(f, t, f->c->in[Q], k->seq, k->head, tile),
+                          ttn_favor_head_of_W(f, k->head));
+        count_norms(t, stat);
+        if (ttn_favor_split(f) > 0) { /* one row of a tile: the middle one */
+            const ttn_favor_sample e = ttn_favor_sample_row(f, t, &s, t->live / 2, span.n, own->room);
+            stat[ERROR_HALVES] += e.halves;
+            stat[ERROR_UNIFORM] += e.uniform;
+            stat[ERROR_SIZE] += e.size;
+        }
+        f->map->queries(f, t, s.c);
+        ttn_gemm(TTN_N, TTN_N, t->height, f->D, f->M, 1, ttn_in(t->u, f->M), ttn_in(s.S, f->D), 0, ttn_out(t->y, f->D));
+        const int64_t row_at = (span.first + tile * t->height) * f->H + k->head;
+        real *kept = (real *)f->c->aux[ROW] + row_at;
+        real *rms = f->a->renormalize == TTN_FAVOR_RMS ? (real *)f->c->aux[RMS] + row_at : NULL;
+        for (int64_t row = 0; row < t->live; row++) {
+            sum.denominator = ttn_favor_dot(t->u + row * f->M, s.z, f->M);
+            finish_row(f, t, row, &sum, kept + row * f->H, rms ? rms + row * f->H : NULL, stat);
+        }
+        real *out = (real *)ttn_favor_tile_at(f, t, f->c->out[0], k->seq, k->head, tile); /* may be q */
+        unpack(f, t, 0, out);
+    }
+}
+
+static ttn_status forward(const ttn_call *c, ttn_error *err)
+{
+    (void)err;
+    const job j = start(c, TTN_FORWARD);
+#pragma omp parallel num_threads(c->on->n_thread)
+    {
+        scratch own;
+        lay_out_thread(&j.j, TTN_FORWARD, ttn_thread_work(c, TTN_FORWARD, omp_get_thread_num()), &own);
+#pragma omp for schedule(dynamic)
+        for (int64_t number = 0; number < j.n_task; number++) {
+            const task k = find_task(&j, number);
+            sum_keys(&j, &k, &own);
+        }
+#pragma omp for schedule(dynamic)
+        for (int64_t number = 0; number < j.n_task; number++) {
+            const task k = find_task(&j, number);
+            if (k.chunk > 0) continue;
+            join_chunks(&j, &k, TTN_FORWARD, own.room);
+            const ttn_favor_state s = state_of(&j, &k);
+            if (j.j.map->finish) j.j.map->finish(&j.j, &s, c->feed->span[k.seq].n);
+        }
+#pragma omp for schedule(dynamic)
+        for (int64_t number = 0; number < j.n_task; number++) {
+            const task k = find_task(&j, number);
+            read_states(&j, &k, &own);
+        }
+    }
+    if (c->stat) {
+        no_statistics(c->stat);
+        for (int64_t number = 0; number < j.n_task; number++)
+            fold_statistics(c->stat, j.w.stat + number * N_STAT);
+    }
+    zero_others(c, &c->sig->out[0], c->out[0]);
+    zero_others(c, &c->sig->aux[ROW], c->aux[ROW]);
+    zero_others(c, &c->sig->aux[RMS], c->aux[RMS]);
+    return TTN_OK;
+}
+
+/* ---- backward ---- */
+
+/* v holds dout and out is out: v becomes g, and delta is filled in. */
+static void gradient_of_rows(const ttn_favor_job *j, const ttn_favor_tile *t, const real *out, const real *rms)
+{
+    for (int64_t row = 0; row < t->live; row++) {
+        real *g = t->v + row * j->D;
+        const real *y = out + row * j->D;
+        const real product = ttn_favor_dot(g, y, j->D);
+        t->delta[row] = product;
+        if (!rms) continue;
+        /* out = o / r: do = (dout - out mean(dout out)) / r, and do.o = do.out r */
+        const real r = rms[row * j->H];
+        const real mean = product / (real)j->D;
+        const real inverse = 1 / r;
+#pragma omp simd
+        for (int64_t d = 0; d < j->D; d++)
+            g[d] = (g[d] - y[d] * mean) * inverse;
+        t->delta[row] = r * ttn_favor_dot(g, y, j->D);
+    }
+}
+
+/* b (height, m) W to y. */
+static void to_inputs(const ttn_favor_job *j, const ttn_favor_tile *t, const real *weight)
+{
+    if (weight)
+        ttn_gemm(TTN_N, TTN_N, t->height, j->D, j->m, 1, ttn_in(t->b, j->M), ttn_in(weight, j->D), 0,
+                 ttn_out(t->y, j->D));
+    else
+        memcpy(t->y, t->b, (size_t)(t->height * j->D) * sizeof *t->y);
+}
+
+/* A chunk of queries: dq, and what its gradients make of R and rho. */
+static void invert_queries(const job *j, const task *k, scratch *own)
+{
+    const ttn_favor_job *f = &j->j;
+    const ttn_call *c = f->c;
+    const ttn_favor_state s = ttn_favor_kept_state(f, k->seq, k->head);
+    const ttn_favor_state gradient = gradient_of(j, k);
+    const real *weight = ttn_favor_head_of_W(f, k->head);
+    const ttn_span span = c->feed->span[k->seq];
+    const int for_keys = c->din[K] || c->din[V];
+    ttn_favor_tile t = own->tile;
+    if (!c->din[Q]) t.b = NULL;
+    memset(gradient.z, 0, (size_t)f->M * sizeof *gradient.z);
+    for (int64_t tile = k->tile; tile < k->end; tile++) {
+        ttn_favor_project(f, &t, ttn_favor_tile_at(f, &t, c->in[Q], k->seq, k->head, tile), weight);
+        ttn_favor_pack(f, &t, ttn_favor_tile_at(f, &t, c->dout[0], k->seq, k->head, tile), 1, t.v);
+        const int64_t row_at = (span.first + tile * t.height) * f->H + k->head;
+        const real *kept = (const real *)c->aux[ROW] + row_at;
+        for (int64_t row = 0; row < t.live; row++)
+            t.shift[row] = kept[row * f->H];
+        if (c->out[0]) {
+            ttn_favor_pack(f, &t, ttn_favor_tile_at(f, &t, c->out[0], k->seq, k->head, tile), 1, own->out);
+            gradient_of_rows(f, &t, own->out,
+                             f->a->renormalize == TTN_FAVOR_RMS ? (const real *)c->aux[RMS] + row_at : NULL);
+        }
+        if (t.b)
+            ttn_gemm(TTN_N, TTN_T, t.height, f->M, f->D, 1, ttn_in(t.v, f->D), ttn_in(s.S, f->D), 0,
+                     ttn_out(t.b, f->M));
+        f->map->query_slopes(f, &t, s.c, s.z);
+        if (for_keys)
+            ttn_gemm(TTN_T, TTN_N, f->M, f->D, t.height, 1, ttn_in(t.u, f->M), ttn_in(t.v, f->D),
+                     tile == k->tile ? 0 : 1, ttn_out(gradient.S, f->D));
+        for (int64_t row = 0; row < t.live && c->din[K] && f->divides; row++) {
+            const real *weights = t.u + row * f->M;
+            const real delta = t.delta[row];
+#pragma omp simd
+            for (int64_t i = 0; i < f->M; i++)
+                gradient.z[i] -= delta * weights[i];
+        }
+        if (!t.b) continue;
+        to_inputs(f, &t, weight);
+        real *dq = (real *)ttn_favor_tile_at(f, &t, c->din[Q], k->seq, k->head, tile); /* may be dout */
+        unpack_slopes(f, &t, c->acc[Q], dq);
+    }
+}
+
+/* A chunk of keys and values: dk and dv. */
+static void invert_keys(const job *j, const task *k, scratch *own)
+{
+    const ttn_favor_job *f = &j->j;
+    const ttn_call *c = f->c;
+    const ttn_favor_state s = ttn_favor_kept_state(f, k->seq, k->head);
+    const task first = chunk_of(j, k, 0);
+    const ttn_favor_state gradient = gradient_of(j, &first);
+    const real *weight = ttn_favor_head_of_W(f, k->head);
+    ttn_favor_tile t = own->tile;
+    if (!c->din[K]) t.b = NULL;
+    double reference = 0;
+    for (int64_t tile = k->tile; tile < k->end; tile++) {
+        ttn_favor_project(f, &t, ttn_favor_tile_at(f, &t, c->in[K], k->seq, k->head, tile), weight);
+        if (t.b) {
+            ttn_favor_pack(f, &t, ttn_favor_tile_at(f, &t, c->in[V], k->seq, k->head, tile), 1, t.v);
+            ttn_gemm(TTN_N, TTN_T, t.height, f->M, f->D, 1, ttn_in(t.v, f->D), ttn_in(gradient.S, f->D), 0,
+                     ttn_out(t.b, f->M));
+        }
+        reference += f->map->key_slopes(f, &t, s.c, gradient.z);
+        /* in the order of the inputs: two of them may be one value */
+        if (t.b) {
+            to_inputs(f, &t, weight);
+            real *dk = (real *)ttn_favor_tile_at(f, &t, c->din[K], k->seq, k->head, tile);
+            unpack_slopes(f, &t, c->acc[K], dk);
+        }
+        if (!c->din[V]) continue;
+        ttn_gemm(TTN_N, TTN_N, t.height, f->D, f->M, 1, ttn_in(t.u, f->M), ttn_in(gradient.S, f->D), 0,
+                 ttn_out(t.y, f->D));
+        unpack(f, &t, c->acc[V], (real *)ttn_favor_tile_at(f, &t, c->din[V], k->seq, k->head, tile));
+    }
+    j->w.reference[k->slot] = reference;
+}
+
+static void settle(const job *j, const task *first, scratch *own)
+{
+    double reference = 0;
+    for (int64_t chunk = j->w.first_chunk[first->seq]; chunk < j->w.first_chunk[first->seq + 1]; chunk++)
+        reference += j->w.reference[chunk * j->j.H + first->head];
+    j->j.map->settle(&j->j, &own->tile, first->seq, first->head, reference);
+}
+
+static ttn_status backward(const ttn_call *c, ttn_error *err)
+{
+    (void)err;
+    const job j = start(c, TTN_BACKWARD);
+    const int for_keys = c->din[K] || c->din[V];
+    if (!for_keys && !c->din[Q]) return TTN_OK;
+#pragma omp parallel num_threads(c->on->n_thread)
+    {
+        scratch own;
+        lay_out_thread(&j.j, TTN_BACKWARD, ttn_thread_work(c, TTN_BACKWARD, omp_get_thread_num()), &own);
+#pragma omp for schedule(dynamic)
+        for (int64_t number = 0; number < j.n_task; number++) {
+            const task k = find_task(&j, number);
+            invert_queries(&j, &k, &own);
+        }
+        if (for_keys) {
+#pragma omp for schedule(dynamic)
+            for (int64_t number = 0; number < j.n_task; number++) {
+                const task k = find_task(&j, number);
+                if (k.chunk == 0) join_chunks(&j, &k, TTN_BACKWARD, own.room);
+            }
+#pragma omp for schedule(dynamic)
+            for (int64_t number = 0; number < j.n_task; number++) {
+                const task k = find_task(&j, number);
+                invert_keys(&j, &k, &own);
+            }
+        }
+        if (c->din[K] && j.j.map->settle) {
+#pragma omp for schedule(dynamic)
+            for (int64_t number = 0; number < j.n_task; number++) {
+                const task k = find_task(&j, number);
+                if (k.chunk == 0) settle(&j, &k, &own);
+            }
+        }
+    }
+    for (int i = Q; i <= V; i++)
+        if (c->din[i] && c->acc[i] == 0) zero_others(c, &c->sig->in[i], c->din[i]);
+    return TTN_OK;
+}
+
+/* ---- as an attention kind ---- */
+
+static const char *const kernel_names[] = {
+    [TTN_FAVOR_POSITIVE] = "positive",
+    [TTN_FAVOR_HYPERBOLIC] = "hyperbolic",
+    [TTN_FAVOR_TRIG] = "trig",
+    [TTN_FAVOR_EXP] = "exp",
+    [TTN_FAVOR_RELU] = "relu",
+    [TTN_FAVOR_ELU1] = "elu1",
+    [TTN_FAVOR_GELU] = "gelu",
+    [TTN_FAVOR_SQUARE] = "square",
+    [TTN_FAVOR_SIGMOID] = "sigmoid",
+    [TTN_FAVOR_TANH] = "tanh",
+    [TTN_FAVOR_SOFTPLUS] = "softplus",
+    [TTN_FAVOR_IDENTITY] = "identity",
+    NULL,
+};
+static const char *const renormalize_names[] = {
+    [TTN_FAVOR_DIVIDED] = "yes", [TTN_FAVOR_PLAIN] = "no", [TTN_FAVOR_RMS] = "rms", NULL};
+static const char *const compat_names[] = {
+    [TTN_FAVOR_OURS] = "none", [TTN_FAVOR_GOOGLE] = "google", [TTN_FAVOR_LUCIDRAINS] = "lucidrains", NULL};
+static const char *const length_names[] = {[TTN_FAVOR_CHI] = "chi", [TTN_FAVOR_SQRTD] = "sqrtd", NULL};
+
+enum {
+    OPTION_KERNEL,
+    OPTION_FEATURES,
+    OPTION_PROJECTION,
+    OPTION_ORTHO,
+    OPTION_LENGTHS,
+    OPTION_REDRAW,
+    OPTION_RENORMALIZE,
+    OPTION_COMPAT,
+    N_OPTION
+};
+
+static const ttn_option options[] = {
+    [OPTION_KERNEL] = {.name = "favor.kernel",
+                       .type = TTN_OPTION_CHOICE,
+                       .fallback = "positive",
+                       .choices = kernel_names,
+                       .help =
+                           "feature map: positive, hyperbolic and trig estimate the softmax, the others are kernels of "
+                           "their own; sums of weights of trig, gelu, tanh and identity can be 0 (then renormalize: "
+                           "rms)",
+                       .since = "0.1"},
+    [OPTION_FEATURES] = {.name = "favor.features",
+                         .type = TTN_OPTION_INTEGER,
+                         .fallback = "0",
+                         .least = 0,
+                         .most = 65536,
+                         .help =
+                             "random projections of a head; 0 stands for max(D, D ln D) in steps of 16, D being the "
+                             "head width",
+                         .since = "0.1"},
+    [OPTION_PROJECTION] = {.name = "favor.projection",
+                           .type = TTN_OPTION_BOOL,
+                           .fallback = "yes",
+                           .help = "no: features of queries and keys themselves (kernel exp and those after it)",
+                           .since = "0.1"},
+    [OPTION_ORTHO] = {.name = "favor.ortho",
+                      .type = TTN_OPTION_BOOL,
+                      .fallback = "yes",
+                      .help = "projections are orthogonal by blocks, which lowers the error",
+                      .since = "0.1"},
+    [OPTION_LENGTHS] = {.name = "favor.lengths",
+                        .type = TTN_OPTION_CHOICE,
+                        .fallback = "chi",
+                        .choices = length_names,
+                        .help = "lengths of projections: chi has no bias, sqrtd a bias and a lower variance",
+                        .since = "0.1"},
+    [OPTION_REDRAW] = {.name = "favor.redraw",
+                       .type = TTN_OPTION_INTEGER,
+                       .fallback = "1000",
+                       .least = 0,
+                       .most = 1e15,
+                       .unit = "steps",
+                       .help = "optimizer steps after which projections are drawn again; 0: never",
+                       .since = "0.1"},
+    [OPTION_RENORMALIZE] = {.name = "favor.renormalize",
+                            .type = TTN_OPTION_CHOICE,
+                            .fallback = "yes",
+                            .choices = renormalize_names,
+                            .help =
+                                "divide by the sum of weights (yes), by nothing (no), or by the result's own root mean "
+                                "square (rms)",
+                            .since = "0.1"},
+    [OPTION_COMPAT] = {.name = "favor.compat",
+                       .type = TTN_OPTION_CHOICE,
+                       .fallback = "none",
+                       .choices = compat_names,
+                       .help = "compute as a published implementation does, with its eps, for weights trained with it",
+                       .since = "0.1"},
+};
+
+/* *ret: the number of the choice. */
+static ttn_status get_choice(const ttn_option_reader *o, int option, int layer, int *ret, ttn_error *err)
+{
+    const char *text = NULL;
+    ttn_status status = o->get_text(o->self, options[option].name, layer, &text, err);
+    if (status != TTN_OK) return status;
+    for (int i = 0; options[option].choices[i]; i++)
+        if (strcmp(options[option].choices[i], text) == 0) {
+            *ret = i;
+            return TTN_OK;
+        }
+    return TTN_FAIL(err, TTN_EINTERNAL, "%s: '%s' is none of its choices", options[option].name, text);
+}
+
+static ttn_status attr_of_options(const ttn_option_reader *o, int layer, void *attr, ttn_error *err)
+{
+    attributes *a = attr;
+    *a = (attributes){0};
+    int kernel = 0;
+    int renormalize = 0;
+    int compat = 0;
+    int lengths = 0;
+    int projection = 0;
+    int ortho = 0;
+    ttn_status status = get_choice(o, OPTION_KERNEL, layer, &kernel, err);
+    if (status == TTN_OK) status = get_choice(o, OPTION_RENORMALIZE, layer, &renormalize, err);
+    if (status == TTN_OK) status = get_choice(o, OPTION_COMPAT, layer, &compat, err);
+    if (status == TTN_OK) status = get_choice(o, OPTION_LENGTHS, layer, &lengths, err);
+    if (status == TTN_OK) status = o->get_bool(o->self, options[OPTION_PROJECTION].name, layer, &projection, err);
+    if (status == TTN_OK) status = o->get_bool(o->self, options[OPTION_ORTHO].name, layer, &ortho, err);
+    if (status == TTN_OK) status = o->get_integer(o->self, options[OPTION_FEATURES].name, layer, &a->features, err);
+    if (status == TTN_OK) status = o->get_integer(o->self, options[OPTION_REDRAW].name, layer, &a->redraw, err);
+    a->kernel = (ttn_favor_kernel)kernel;
+    a->renormalize = (ttn_favor_renormalize)renormalize;
+    a->compat = (ttn_favor_compatible)compat;
+    a->lengths = (ttn_favor_lengths)lengths;
+    a->no_projection = !projection;
+    a->independent = !ortho;
+    return status;
+}
+
+/* The leaves of a node, in the scope of its name. */
+static const char projection_name[] = "projection"; /* W */
+static const char draw_name[] = "draw"; /* how often it was drawn, 0: not yet; below 0: it is not ours to draw */
+
+static int build(ttn_graph *g, const ttn_attn_in *in, const void *attr)
+{
+    attributes a = *(const attributes *)attr;
+    a.heads = in->heads;
+    a.causal = in->causal;
+    const char *name = in->name ? in->name : "attn_favor";
+    int projection = TTN_NONE;
+    const ttn_desc q = ttn_desc_of_value(g, in->q);
+    if (!a.no_projection && q.ndim == 2 && a.heads > 0) { /* else the op says what is wrong */
+        const int64_t D = q.dim[1] / a.heads;
+        const int64_t m = a.features > 0 ? a.features : ttn_favor_default_features(D);
+        ttn_scope_begin(g, "%s", name);
+        projection = ttn_state(g, projection_name, ttn_desc_of(TTN_REAL, TTN_FIXED, 3, a.heads, m, D));
+        ttn_state(g, draw_name, ttn_typed(ttn_vector(1), TTN_I64));
+        ttn_scope_end(g);
+    }
+    return ttn_attn_favor(g, name, in->q, in->k, in->v, projection, &a);
+}
+
+/* Draw number 1 is the first, and there is another one every `redraw` steps: a function of the step, so that a run that was
+ * resumed has the draw of one that was not. */
+static int64_t draw_at(const attributes *a, int64_t step)
+{
+    return a->redraw > 0 ? 1 + step / a->redraw : 1;
+}
+
+/* All heads of W (H, m, D), to memory of the build's type. */
+static ttn_status draw(uint64_t key, const attributes *a, const ttn_desc *d, real *weight, ttn_error *err)
+{
+    const int64_t n = d->dim[1] * d->dim[2];
+    double *one = ttn_alloc_or_say(n, sizeof *one, "a random projection", err);
+    if (!one) return TTN_ENOMEM;
+    ttn_status status = TTN_OK;
+    for (int64_t head = 0; head < d->dim[0] && status == TTN_OK; head++) {
+        status = ttn_favor_draw(key, head, d->dim[1], d->dim[2], a, one, err);
+        for (int64_t i = 0; i < n && status == TTN_OK; i++)
+            weight[head * n + i] = (real)one[i];
+    }
+    ttn_free(one);
+    return status;
+}
+
+static ttn_status renew(const ttn_state_set *s, const ttn_when *w, const double *stat, ttn_error *err)
+{
+    (void)stat;
+    const attributes *a = s->attr;
+    if (a->no_projection) return TTN_OK;
+    int64_t drawn = 0;
+    ttn_status status = ttn_state_read(s, draw_name, &drawn, err);
+    const int64_t wanted = draw_at(a, w->step);
+    if (status != TTN_OK || drawn < 0 || drawn == wanted) return status;
+    const ttn_weight *entry = NULL;
+    status = ttn_state_find(s, projection_name, &entry, err);
+    if (status != TTN_OK) return status;
+    real *weight = ttn_alloc_or_say((int64_t)entry->bytes, 1, "a random projection", err);
+    if (!weight) return TTN_ENOMEM;
+    const uint64_t key = ttn_rng_key(w->seed, ttn_hash_text(entry->name), (uint64_t)wanted);
+    status = draw(key, a, &entry->desc, weight, err);
+    if (status == TTN_OK) status = ttn_state_write(s, projection_name, weight, err);
+    if (status == TTN_OK) status = ttn_state_write(s, draw_name, &wanted, err);
+    ttn_free(weight);
+    return status;
+}
+
+static const ttn_attention attention = {
+    .options = options,
+    .n_options = N_OPTION,
+    .attr = attr_of_options,
+    .build = build,
+    .renew = renew,
+    .map_rows = ttn_favor_map_rows,
+    .map_pool = ttn_favor_map_pool,
+};
+
+/* ---- cases ---- */
+
+#define THREE(...)                            \
+    {                                         \
+        __VA_ARGS__, __VA_ARGS__, __VA_ARGS__ \
+    }
+#define FOUR(rows, ...)               \
+    {                                 \
+        rows, rows, rows, __VA_ARGS__ \
+    }
+#define PROJECTION(heads, m, D)                \
+    {                                          \
+        .ndim = 3, .dim = {(heads), (m), (D) } \
+    }
+#define CASES_OF(map, ...)                                                                                      \
+    {                                                                                                           \
+        .about = "two sequences, rows of none between them: " map, .used = {.rows = 24, .seqs = 2},             \
+        .span = {{0, 5}, {12, 7}}, .in = FOUR(TTN_ROWS_OF(6), PROJECTION(2, 7, 3)), .attr = &(const attributes) \
+        {                                                                                                       \
+            .heads = 2, __VA_ARGS__                                                                             \
+        }                                                                                                       \
+    }
+#define REFUSED(what, words, ...)                                                            \
+    {                                                                                        \
+        .about = what, .used = {.rows = 6}, .in = FOUR(TTN_ROWS_OF(6), PROJECTION(2, 5, 3)), \
+        .attr = &(const attributes){.heads = 2, __VA_ARGS__}, .refused = words               \
+    }
+
+static const attributes two_positive = {.heads = 2};
+static const attributes one_positive = {.heads = 1};
+
+static const ttn_case cases[] = {
+    CASES_OF("positive", .kernel = TTN_FAVOR_POSITIVE),
+    CASES_OF("hyperbolic", .kernel = TTN_FAVOR_HYPERBOLIC),
+    CASES_OF("trig", .kernel = TTN_FAVOR_TRIG),
+    CASES_OF("exp", .kernel = TTN_FAVOR_EXP),
+    CASES_OF("relu", .kernel = TTN_FAVOR_RELU),
+    CASES_OF("elu1", .kernel = TTN_FAVOR_ELU1),
+    CASES_OF("gelu", .kernel = TTN_FAVOR_GELU, .renormalize = TTN_FAVOR_RMS),
+    CASES_OF("square", .kernel = TTN_FAVOR_SQUARE),
+    CASES_OF("sigmoid", .kernel = TTN_FAVOR_SIGMOID),
+    CASES_OF("tanh", .kernel = TTN_FAVOR_TANH, .renormalize = TTN_FAVOR_RMS),
+    CASES_OF("softplus", .kernel = TTN_FAVOR_SOFTPLUS),
+    CASES_OF("identity", .kernel = TTN_FAVOR_IDENTITY, .renormalize = TTN_FAVOR_RMS),
+    CASES_OF("positive, undivided", .kernel = TTN_FAVOR_POSITIVE, .renormalize = TTN_FAVOR_PLAIN),
+    CASES_OF("hyperbolic, undivided", .kernel = TTN_FAVOR_HYPERBOLIC, .renormalize = TTN_FAVOR_PLAIN),
+    CASES_OF("trig, undivided", .kernel = TTN_FAVOR_TRIG, .renormalize = TTN_FAVOR_PLAIN),
+    CASES_OF("positive, by root mean squares", .kernel = TTN_FAVOR_POSITIVE, .renormalize = TTN_FAVOR_RMS),
+    CASES_OF("relu, by root mean squares", .kernel = TTN_FAVOR_RELU, .renormalize = TTN_FAVOR_RMS),
+    CASES_OF("google's positive", .kernel = TTN_FAVOR_POSITIVE, .compat = TTN_FAVOR_GOOGLE),
+    CASES_OF("google's relu", .kernel = TTN_FAVOR_RELU, .compat = TTN_FAVOR_GOOGLE),
+    CASES_OF("lucidrains' positive", .kernel = TTN_FAVOR_POSITIVE, .compat = TTN_FAVOR_LUCIDRAINS),
+    CASES_OF("lucidrains' relu", .kernel = TTN_FAVOR_RELU, .compat = TTN_FAVOR_LUCIDRAINS),
+    {.about = "softplus without a projection",
+     .used = {.rows = 24, .seqs = 2},
+     .span = {{0, 5}, {12, 7}},
+     .in = FOUR(TTN_ROWS_OF(6), TTN_LEFT_OUT),
+     .attr = &(const attributes){.heads = 2, .kernel = TTN_FAVOR_SOFTPLUS}},
+    {.about = "exp without a projection",
+     .used = {.rows = 24, .seqs = 2},
+     .span = {{0, 5}, {12, 7}},
+     .in = FOUR(TTN_ROWS_OF(6), TTN_LEFT_OUT),
+     .attr = &(const attributes){.heads = 2, .kernel = TTN_FAVOR_EXP}},
+    {.about = "three heads, sequences of 1, 24, 25 and 3 rows that touch, features that fill no vector",
+     .used = {.rows = 60, .seqs = 4},
+     .span = {{2, 1}, {3, 24}, {27, 25}, {55, 3}},
+     .in = FOUR(TTN_ROWS_OF(15), PROJECTION(3, 19, 5)),
+     .attr = &(const attributes){.heads = 3, .kernel = TTN_FAVOR_HYPERBOLIC}},
+    {.about = "one row, width 1",
+     .used = {.rows = 1, .seqs = 1},
+     .span = {{0, 1}},
+     .in = FOUR(TTN_ROWS_OF(1), PROJECTION(1, 1, 1)),
+     .attr = &one_positive},
+    {.about = "three tiles and a sequence of one",
+     .used = {.rows = 320, .seqs = 2},
+     .span = {{0, 1}, {12, 2 * TTN_FAVOR_TILE + 3}},
+     .in = FOUR(TTN_ROWS_OF(4), PROJECTION(2, 5, 2)),
+     .attr = &two_positive},
+    {.about = "rows that differ by orders of magnitude in their weights",
+     .used = {.rows = 40, .seqs = 1},
+     .span = {{0, 40}},
+     .in = FOUR(TTN_ROWS_OF(8), PROJECTION(2, 16, 4)),
+     .range = {{-2, 2}, {-2, 2}, {0, 0}, {-2, 2}},
+     .attr = &two_positive},
+    {.about = "no sequences: zeros",
+     .used = {.rows = 7},
+     .in = FOUR(TTN_ROWS_OF(3), PROJECTION(1, 4, 3)),
+     .attr = &one_positive},
+    {.about = "no rows",
+     .cap = {.rows = 480, .seqs = 2},
+     .in = FOUR(TTN_ROWS_OF(3), PROJECTION(1, 4, 3)),
+     .attr = &one_positive},
+    {.about = "v of another width",
+     .used = {.rows = 6},
+     .in = {TTN_ROWS_OF(4), TTN_ROWS_OF(4), TTN_ROWS_OF(8), PROJECTION(2, 5, 2)},
+     .attr = &two_positive,
+     .refused = "v is " TTN_REAL_NAME " (N 480, 8), but q is " TTN_REAL_NAME " (N 480, 4); expected one shape"},
+    {.about = "picks",
+     .used = {.picks = 6},
+     .in = FOUR(TTN_PICKS_OF(4), PROJECTION(2, 5, 2)),
+     .attr = &two_positive,
+     .refused = "q is " TTN_REAL_NAME " (R 480, 4), expected rows of a batch, (N, H D)"},
+    {.about = "four heads in a width of 6",
+     .used = {.rows = 6},
+     .in = FOUR(TTN_ROWS_OF(6), PROJECTION(4, 5, 2)),
+     .attr = &(const attributes){.heads = 4},
+     .refused = "a width of 6 cannot be divided among 4 heads"},
+    {.about = "one projection for all heads",
+     .used = {.rows = 6},
+     .in = FOUR(TTN_ROWS_OF(6), TTN_MATRIX(5, 3)),
+     .attr = &two_positive,
+     .refused = "which has 2 dimensions; expected 3, (H, m, D)"},
+    {.about = "a projection of another head width",
+     .used = {.rows = 6},
+     .in = FOUR(TTN_ROWS_OF(6), PROJECTION(2, 5, 4)),
+     .attr = &two_positive,
+     .refused = "projection is " TTN_REAL_NAME " (2, 5, 4), expected (2, m, 3) with at least one feature"},
+    {.about = "positive without a projection",
+     .used = {.rows = 6},
+     .in = FOUR(TTN_ROWS_OF(6), TTN_LEFT_OUT),
+     .attr = &two_positive,
+     .refused = "the maps positive, hyperbolic and trig need a projection"},
+    REFUSED("causal", "its causal form is not there yet", .causal = 1),
+    REFUSED("a map that is none", "there is no map of number 99", .kernel = (ttn_favor_kernel)99),
+    REFUSED("relu, undivided", "only maps that estimate exp(q.k) have a scale", .kernel = TTN_FAVOR_RELU,
+            .renormalize = TTN_FAVOR_PLAIN),
+    REFUSED("trig, by root mean squares", "trig cannot be renormalized by root mean squares", .kernel = TTN_FAVOR_TRIG,
+            .renormalize = TTN_FAVOR_RMS),
+    REFUSED("google's, undivided", "published implementations divide by the sum of weights",
+            .renormalize = TTN_FAVOR_PLAIN, .compat = TTN_FAVOR_GOOGLE),
+    REFUSED("google's trig", "there are the map positive and generalized ones", .kernel = TTN_FAVOR_TRIG,
+            .compat = TTN_FAVOR_GOOGLE),
+};
+
+const ttn_op ttn_op_attn_favor = {
+    .name = "attn_favor",
+    .n_in = 4,
+    .n_out = 1,
+    .optional = TTN_BIT(W),
+    .differentiable = TTN_BIT(Q) | TTN_BIT(K) | TTN_BIT(V),
+    /* dv looks at out with rms only: delta is no part of it */
+    .reads = {[Q] = {.in = TTN_BIT(Q) | TTN_BIT(W),
+                     .out = TTN_BIT(0),
+                     .aux = TTN_BIT(ROW) | TTN_BIT(S_) | TTN_BIT(Z) | TTN_BIT(C_) | TTN_BIT(RMS)},
+              [K] = {.in = TTN_BIT(Q) | TTN_BIT(K) | TTN_BIT(V) | TTN_BIT(W),
+                     .out = TTN_BIT(0),
+                     .aux = TTN_BIT(ROW) | TTN_BIT(C_) | TTN_BIT(RMS)},
+              [V] = {.in = TTN_BIT(Q) | TTN_BIT(K) | TTN_BIT(W),
+                     .out = TTN_BIT(0),
+                     .aux = TTN_BIT(ROW) | TTN_BIT(C_) | TTN_BIT(RMS)}},
+    .takes = {TTN_SHARES(Q)},
+    .passes = {TTN_SHARES(0), TTN_SHARES(0), TTN_SHARES(0)},
+    .attr_bytes = sizeof(attributes),
+    .stats = stats,
+    .n_stats = N_STAT,
+    .shape = shape,
+    .cost = cost,
+    .cpu = {.forward = forward, .backward = backward},
+    .attention = &attention,
+    .cases = cases,
+    .n_cases = sizeof cases / sizeof *cases,
+};
+
+int ttn_attn_favor(ttn_graph *g, const char *name, int q, int k, int v, int projection, const ttn_attn_favor_options *o)
+{
+    return ttn_apply(g, "attn_favor", name, o, (const int[]){q, k, v, projection});
+}

@@ -1,0 +1,176 @@
+/* Random-feature attention as published implementations compute it, eps included:
+ *
+ *     google       K. Choromanski et al., github.com/google-research/google-research/tree/master/performer/fast_attention/jax
+ *     lucidrains   P. Wang, github.com/lucidrains/performer-pytorch 1.1.4
+ *
+ * Maximum first, eps added to every feature: Q' = m^(-1/2) (exp(u - h - max_j u) + eps), K' = m^(-1/2) (exp(u - h - max u) +
+ * eps) with one maximum over all projections of all keys of a sequence and head. google: eps 1e-6, and a denominator within
+ * 1e-6 of 0 gets 2e-6 more. lucidrains: eps 1e-4. With eps in them features depend on the maxima, and gradients go there, to
+ * the first element that holds one. (google's do; lucidrains takes the maxima for constants, so that its gradients are not
+ * those of its outputs.)
+ *
+ * Generalized maps are f + 1e-3 for every f; google's have s = 1.
+ *
+ * For their numbers and for weights trained with them: at a head width of 64 and entries of variance 1, eps 1e-4 is 98 % of a
+ * denominator, and attention is the mean. */
+#include <string.h>
+#include "autograd/ops/favor.h"
+
+void ttn_favor_compat_job(ttn_favor_job *j)
+{
+    const int google = j->a->compat == TTN_FAVOR_GOOGLE;
+    if (ttn_favor_family_of(j->a->kernel) == TTN_FAVOR_GENERALIZED) {
+        j->epsilon = (real)1e-3;
+        if (google) j->scale = 1;
+        return;
+    }
+    j->map = &ttn_favor_compat;
+    j->n_c = 1;
+    j->epsilon = google ? (real)1e-6 : (real)1e-4;
+    j->ratio = (real)(1 / sqrt((double)j->m));
+}
+
+static void grow(const ttn_favor_job *j, const ttn_favor_tile *t, const ttn_favor_state *s, int first, real *room)
+{
+    ttn_favor_grow_scalar(j, s, first, ttn_favor_largest(t->u, t->live * j->M), room);
+}
+
+/* Without ratio and eps, which finish adds: while the reference grows, only this part is rescaled. */
+static void keys(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c)
+{
+    for (int64_t row = 0; row < t->live; row++) {
+        real *u = t->u + row * j->M;
+        const real h = t->half[row];
+#pragma omp simd
+        for (int64_t f = 0; f < j->M; f++)
+            u[f] = ttn_exp((u[f] - h) - c[0]);
+    }
+    ttn_favor_clear_rest(t, j->M, t->u);
+}
+
+static void finish(const ttn_favor_job *j, const ttn_favor_state *s, int64_t n)
+{
+    for (int64_t f = 0; f < j->M; f++) {
+        real *row = s->S + f * j->D;
+        s->z[f] = j->ratio * (s->z[f] + j->epsilon * (real)n);
+#pragma omp simd
+        for (int64_t d = 0; d < j->D; d++)
+            row[d] = j->ratio * (row[d] + j->epsilon * s->sum_v[d]);
+    }
+}
+
+static void queries(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c)
+{
+    (void)c;
+    for (int64_t row = 0; row < t->live; row++) {
+        real *u = t->u + row * j->M;
+        const real most = ttn_favor_largest(u, j->M);
+        const real h = t->half[row];
+#pragma omp simd
+        for (int64_t f = 0; f < j->M; f++)
+            u[f] = j->ratio * (ttn_exp((u[f] - h) - most) + j->epsilon);
+    }
+    ttn_favor_clear_rest(t, j->M, t->u);
+}
+
+static real factor(const ttn_favor_job *j, const ttn_favor_tile *t, int64_t row, const ttn_favor_sum *sum,
+                   real *ret_kept)
+{
+    (void)t;
+    (void)row;
+    real Dn = sum->denominator;
+    if (j->a->compat == TTN_FAVOR_GOOGLE && fabs(Dn) <= (real)1e-6) Dn += (real)2e-6;
+    *ret_kept = 1 / Dn;
+    return *ret_kept;
+}
+
+/* The first element that holds the maximum. */
+static int64_t first_of(const real *x, int64_t n, real most)
+{
+    int64_t i = 0;
+    while (i < n - 1 && x[i] != most)
+        i++;
+    return i;
+}
+
+/* b becomes factor e (b + gamma z), e = ratio exp(…); u becomes factor (e + ratio eps). Returns the sum of the row of b. */
+static real slopes_of_row(const ttn_favor_job *j, real h, real most, real factor, real gamma, const real *z, real *u,
+                          real *b)
+{
+    const real eps = j->ratio * j->epsilon;
+    if (!b) {
+#pragma omp simd
+        for (int64_t f = 0; f < j->M; f++)
+            u[f] = factor * (j->ratio * ttn_exp((u[f] - h) - most) + eps);
+        return 0;
+    }
+    real sum = 0;
+    for (int64_t f = 0; f < j->M; f++) {
+        const real e = j->ratio * ttn_exp((u[f] - h) - most);
+        u[f] = factor * (e + eps);
+        b[f] = factor * e * (b[f] + gamma * z[f]);
+        sum += b[f];
+    }
+    return sum;
+}
+
+static void query_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *z)
+{
+    (void)c;
+    for (int64_t row = 0; row < t->live; row++) {
+        real *u = t->u + row * j->M;
+        real *b = t->b ? t->b + row * j->M : NULL;
+        const real most = ttn_favor_largest(u, j->M);
+        const int64_t at = first_of(u, j->M, most);
+        const real gamma = b ? -t->delta[row] : 0;
+        const real sum = slopes_of_row(j, t->half[row], most, t->shift[row], gamma, z, u, b);
+        if (!b) continue;
+        b[at] -= sum;
+        t->own[row] = -sum;
+    }
+    ttn_favor_clear_rest(t, j->M, t->u);
+}
+
+static double key_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *rho)
+{
+    double reference = 0;
+    for (int64_t row = 0; row < t->live; row++) {
+        real *u = t->u + row * j->M;
+        real *b = t->b ? t->b + row * j->M : NULL;
+        const real sum = slopes_of_row(j, t->half[row], c[0], 1, 1, rho, u, b);
+        if (!b) continue;
+        t->own[row] = -sum;
+        reference += (double)sum;
+    }
+    ttn_favor_clear_rest(t, j->M, t->u);
+    return reference;
+}
+
+/* dk of the row that holds the maximum of all keys -= reference s w of the projection that it is of. */
+static void settle(const ttn_favor_job *j, ttn_favor_tile *t, int64_t seq, int64_t head, double reference)
+{
+    const real *weight = ttn_favor_head_of_W(j, head);
+    const real most = ttn_favor_kept_state(j, seq, head).c[0];
+    const int64_t T = ttn_favor_tiles(j->c->feed->span[seq].n);
+    for (int64_t tile = 0; tile < T; tile++) {
+        ttn_favor_project(j, t, ttn_favor_tile_at(j, t, j->c->in[TTN_FAVOR_K], seq, head, tile), weight);
+        const int64_t at = first_of(t->u, t->live * j->M, most);
+        if (t->u[at] != most) continue;
+        const real *w = weight + at % j->M * j->D;
+        real *dk = (real *)ttn_favor_tile_at(j, t, j->c->din[TTN_FAVOR_K], seq, head, tile) + at / j->M * j->C;
+        for (int64_t d = 0; d < j->D; d++)
+            dk[d] -= (real)reference * j->scale * w[d];
+        return;
+    }
+}
+
+const ttn_favor_map ttn_favor_compat = {
+    .grow = grow,
+    .finish = finish,
+    .keys = keys,
+    .queries = queries,
+    .factor = factor,
+    .query_slopes = query_slopes,
+    .key_slopes = key_slopes,
+    .settle = settle,
+};
