@@ -102,9 +102,9 @@ HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 # These do not depend on `real`: they are built and run once, with the f32 ones. (A name without a test is an error.)
 ONCE     := $(addprefix core/test_,builder hdf5 lock machine nearest number options text values) \
             $(addprefix data/test_,alphabet batch_rules card fasta gzip loader mlm order sampler sequences source subset) \
-            $(addprefix train/test_,checkpoint_faults checkpoint_info checkpoint_order commands config config_corpus convert curve \
-                                    doctor event_file export facts json layout metrics metrics_log report run_folder safetensors \
-                                    schedule screen_train terminal)
+            $(addprefix train/test_,checkpoint_faults checkpoint_info checkpoint_order commands config config_corpus convert \
+                                    curve doctor event_file export facts json layout metrics metrics_log report run_folder safetensors schedule \
+                                    screen_train terminal)
 TESTS_ONCE := $(ONCE:%=tests/%.c)
 TESTS    := $(filter-out $(TESTS_ONCE),$(wildcard tests/*/test_*.c))
 EMULATED_TESTS := $(wildcard tests/cuda/test_*.c)

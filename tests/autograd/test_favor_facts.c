@@ -1,0 +1,240 @@
+/* What is known of estimates by random features, as facts of the op: means and variances of one product of features, which
+ * maps and which draws have the smaller error, and what the error that the op reports is worth. Heads serve as draws: all
+ * heads get the same queries, keys and values, and each has a projection of its own. Samples are drawn from one seed,
+ * whatever TTN_SEED is: another sample meets another bound. */
+#include "autograd/ops/favor_draw.h"
+#include "core/blas.h"
+#include "tests/autograd/favor_run.h"
+
+enum { SEED = 20180625 };
+
+/* Projections of the op's heads. */
+static void draw_heads(run *r, uint64_t key)
+{
+    double *W = piece(r->m * r->D, sizeof *W);
+    ttn_error err = {0};
+    for (int64_t h = 0; h < r->a.heads; h++) {
+        assert_ok(ttn_favor_draw(key, h, r->m, r->D, &r->a, W, &err), &err);
+        for (int64_t i = 0; i < r->m * r->D; i++)
+            r->in[3][h * r->m * r->D + i] = (real)W[i];
+    }
+    ttn_free(W);
+}
+
+/* ---- one product of features ---- */
+
+/* Mean and variance over heads of kappa phi(x).phi(y), x and y along one line: x = a e, y = b e, |e| = 1. One projection a head. */
+static void moments(ttn_favor_kernel kernel, double a, double b, double *ret_mean, double *ret_variance, int64_t *ret_n)
+{
+    enum { D = 4, HEADS = 500 };
+    static const ttn_span span = {0, 1};
+    const int64_t draws = ttn_scaled(128, 8);
+    double sum = 0;
+    double squares = 0;
+    run r;
+    make(&r,
+         (ttn_attn_favor_options){.heads = HEADS, .kernel = kernel, .renormalize = TTN_FAVOR_PLAIN, .independent = 1},
+         D, 1, &span, 1);
+    const double entry = 0.5 * pow(D, 0.25); /* of a vector along (1, 1, 1, 1), before the op's scale */
+    for (int64_t i = 0; i < r.C; i++) {
+        r.in[0][i] = (real)(a * entry);
+        r.in[1][i] = (real)(b * entry);
+        r.in[2][i] = 1;
+    }
+    for (int64_t k = 0; k < draws; k++) {
+        draw_heads(&r, SEED + (uint64_t)k);
+        forward(&r);
+        for (int64_t h = 0; h < HEADS; h++) {
+            const double product = (double)r.out[h * D];
+            sum += product;
+            squares += product * product;
+        }
+    }
+    const double n = (double)(draws * HEADS);
+    *ret_mean = sum / n;
+    *ret_variance = squares / n - *ret_mean * *ret_mean;
+    *ret_n = draws * HEADS;
+    release(&r);
+}
+
+/* z = x + y, SM = exp(x.y):  positive e^|z|^2 SM^2 (1 - e^-|z|^2),  hyperbolic (1 - e^-|z|^2) / 2 times that,
+ * trig e^|z|^2 SM^-2 (1 - e^-|x-y|^2)^2 / 2. So m products have a mean squared error of a part in m of it. */
+static double closed_form(ttn_favor_kernel kernel, double a, double b)
+{
+    const double z = (a + b) * (a + b);
+    const double SM = exp(a * b);
+    const double positive = exp(z) * SM * SM * (1 - exp(-z));
+    if (kernel == TTN_FAVOR_HYPERBOLIC) return positive * (1 - exp(-z)) / 2;
+    if (kernel == TTN_FAVOR_TRIG) return exp(z) / (SM * SM) * pow(1 - exp(-(a - b) * (a - b)), 2) / 2;
+    return positive;
+}
+
+/* 64,000 independent products (fewer under sanitizers). The relative standard error of their variance is sqrt(kurtosis - 1) / sqrt(n): 3.7 / sqrt(n)
+ * where a product is a square of a normal number, as for cosh and cos near 0, and e^(2 |z|^2) / sqrt(n) for exp(w.z): 1.5 % and,
+ * at |z| = 1, 3 %. The bound is 4 of them. */
+static void products_of_features_have_the_mean_and_variance_of_the_closed_form(void **state)
+{
+    (void)state;
+    static const ttn_favor_kernel kernels[] = {TTN_FAVOR_POSITIVE, TTN_FAVOR_HYPERBOLIC, TTN_FAVOR_TRIG};
+    static const double places[][2] = {{0.5, 0.5}, {0.8, -0.2}, {0.9, -0.9}, {0.3, 0.1}};
+    for (int k = 0; k < 3; k++)
+        for (int p = 0; p < 4; p++) {
+            const double a = places[p][0];
+            const double b = places[p][1];
+            double mean;
+            double variance;
+            int64_t n;
+            moments(kernels[k], a, b, &mean, &variance, &n);
+            const double wanted = closed_form(kernels[k], a, b);
+            const double sigma = sqrt(wanted / (double)n);
+            assert_at_most(fabs(mean - exp(a * b)), 3 * sigma + 1e-6, "mean of a product");
+            const double z = fabs(a + b);
+            /* positive at x + y = 0 is exact; rounding is left */
+            const double slack = 4 * (4 + exp(2 * z * z)) / sqrt((double)n);
+            assert_at_most(fabs(variance - wanted), slack * fmax(wanted, 1e-5), "variance of a product");
+        }
+}
+
+/* ---- the error of outputs ---- */
+
+/* Softmax attention of head 0, in double: (n, D). */
+static double *exact_outputs(const run *r)
+{
+    const int64_t n = r->feed.span[0].n;
+    const int64_t D = r->D;
+    double *out = piece(n * D, sizeof *out);
+    double *a = piece(n, sizeof *a);
+    for (int64_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (int64_t t = 0; t < n; t++) {
+            a[t] = 0;
+            for (int64_t d = 0; d < D; d++)
+                a[t] += (double)r->in[0][i * r->C + d] * (double)r->in[1][t * r->C + d];
+            a[t] = exp(a[t] / sqrt((double)D));
+            sum += a[t];
+        }
+        for (int64_t t = 0; t < n; t++)
+            for (int64_t d = 0; d < D; d++)
+                out[i * D + d] += a[t] / sum * (double)r->in[2][t * r->C + d];
+    }
+    ttn_free(a);
+    return out;
+}
+
+/* |out - exact|^2 over |exact|^2, all heads, rows first, first + step, … */
+static double error_of(const run *r, const double *exact, int64_t first, int64_t step)
+{
+    double error = 0;
+    double size = 0;
+    for (int64_t i = first; i < r->feed.span[0].n; i += step)
+        for (int64_t h = 0; h < r->a.heads; h++)
+            for (int64_t d = 0; d < r->D; d++) {
+                const double wanted = exact[i * r->D + d];
+                error += pow((double)r->out[i * r->C + h * r->D + d] - wanted, 2);
+                size += wanted * wanted;
+            }
+    return error / size;
+}
+
+/* The same rows in every head. */
+static void spread(run *r)
+{
+    for (int i = 0; i < 3; i++)
+        for (int64_t row = 0; row < r->used; row++)
+            for (int64_t h = 1; h < r->a.heads; h++)
+                memcpy(r->in[i] + row * r->C + h * r->D, r->in[i] + row * r->C, (size_t)r->D * sizeof(real));
+}
+
+/* Mean over 300 draws of 64 features, D 16, 48 rows; entries of q and k have standard deviation `size`. */
+static double error_over_draws(ttn_favor_kernel kernel, int independent, ttn_favor_lengths lengths, double size)
+{
+    enum { D = 16, M = 64, DRAWS = 300, N = 48 };
+    static const ttn_span span = {0, N};
+    run r;
+    make(&r, (ttn_attn_favor_options){.heads = DRAWS, .kernel = kernel, .independent = independent, .lengths = lengths},
+         D, M / ttn_favor_sides(kernel), &span, 1);
+    for (int i = 0; i < 3; i++)
+        fill(r.in[i], r.used * r.C, i < 2 ? size : 1, SEED, 500 + (uint64_t)i);
+    spread(&r);
+    draw_heads(&r, SEED);
+    forward(&r);
+    double *exact = exact_outputs(&r);
+    const double error = error_of(&r, exact, 0, 1);
+    ttn_free(exact);
+    release(&r);
+    return error;
+}
+
+static void maps_and_draws_are_better_and_worse_as_they_should(void **state)
+{
+    (void)state;
+    const ttn_favor_kernel positive = TTN_FAVOR_POSITIVE;
+    const ttn_favor_kernel hyperbolic = TTN_FAVOR_HYPERBOLIC;
+    const ttn_favor_kernel trig = TTN_FAVOR_TRIG;
+    const double positive_chi = error_over_draws(positive, 0, TTN_FAVOR_CHI, 0.5);
+    const double positive_sqrtd = error_over_draws(positive, 0, TTN_FAVOR_SQRTD, 0.5);
+    const double hyperbolic_chi = error_over_draws(hyperbolic, 0, TTN_FAVOR_CHI, 0.5);
+    const double hyperbolic_sqrtd = error_over_draws(hyperbolic, 0, TTN_FAVOR_SQRTD, 0.5);
+    const double hyperbolic_independent = error_over_draws(hyperbolic, 1, TTN_FAVOR_CHI, 0.5);
+    const double trig_chi = error_over_draws(trig, 0, TTN_FAVOR_CHI, 0.5);
+    const double trig_independent = error_over_draws(trig, 1, TTN_FAVOR_CHI, 0.5);
+    assert_at_most(hyperbolic_chi / hyperbolic_independent, 0.7, "hyperbolic: orthogonal over independent");
+    assert_at_most(trig_chi / trig_independent, 0.5, "trig: orthogonal over independent");
+    assert_at_most(hyperbolic_chi / positive_chi, 1, "hyperbolic over positive");
+    assert_at_most(positive_sqrtd / positive_chi, 1, "positive: sqrtd over chi");
+    assert_at_most(hyperbolic_sqrtd / hyperbolic_chi, 1, "hyperbolic: sqrtd over chi");
+    assert_at_most(hyperbolic_sqrtd / positive_sqrtd, 1, "sqrtd: hyperbolic over positive");
+    assert_at_most(trig_chi / positive_chi, 1, "trig over positive at 0.5");
+    assert_at_most(10 * error_over_draws(positive, 0, TTN_FAVOR_CHI, 1) / error_over_draws(trig, 0, TTN_FAVOR_CHI, 1),
+                   1, "ten times positive over trig at 1");
+}
+
+/* The error that the op reports beside the true one: right within 10 % at |x|^2 up to 1, a lower bound beyond. One row
+ * in 200 or 400 draws: 5 % of the error is chance. */
+static void the_reported_error_is_right_up_to_norms_of_one_and_a_lower_bound_beyond(void **state)
+{
+    (void)state;
+    static const ttn_span span = {0, TILE};
+    static const struct {
+        int64_t D, m;
+        int draws;
+        double norm;
+    } what[] = {{16, 64, 400, 0.25}, {64, 272, 200, 1}, {16, 64, 400, 4}};
+    for (int k = 0; k < 3; k++) {
+        run r;
+        make(&r, (ttn_attn_favor_options){.heads = what[k].draws}, what[k].D, what[k].m, &span, 1);
+        fill_all(&r, what[k].norm, SEED, 600);
+        spread(&r);
+        draw_heads(&r, SEED);
+        forward(&r);
+        double *exact = exact_outputs(&r);
+        const double error = error_of(&r, exact, TILE / 2, TILE); /* of the rows that are sampled */
+        const double reported = r.stat[ERROR_HALVES] / r.stat[ERROR_SIZE];
+        const double uniform = r.stat[ERROR_UNIFORM] / r.stat[ERROR_SIZE];
+        print_message("# |x|^2 %.2f: error %.4f, reported %.4f, of the uniform mean %.4f\n", what[k].norm, error,
+                      reported, uniform);
+        if (what[k].norm <= 1)
+            assert_at_most(fabs(reported / error - 1), 0.1, "reported over true error");
+        else
+            assert_at_most(reported / error, 1, "reported over true error");
+        assert_at_most(fabs(r.stat[NORM_SUM] / r.stat[NORM_ROWS] / what[k].norm - 1), 0.05, "mean |x|^2");
+        ttn_free(exact);
+        release(&r);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    ttn_test_start(argc, argv);
+    ttn_error err = {0};
+    if (ttn_blas_start(MOST_THREADS, NULL, &err) != TTN_OK) {
+        print_error("%s\n", err.text);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_features_have_the_mean_and_variance_of_the_closed_form),
+        cmocka_unit_test(maps_and_draws_are_better_and_worse_as_they_should),
+        cmocka_unit_test(the_reported_error_is_right_up_to_norms_of_one_and_a_lower_bound_beyond),
+    };
+    return ttn_test_run(tests);
+}
