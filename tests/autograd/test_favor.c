@@ -280,9 +280,9 @@ static void compare(const run *r, int64_t seq, int64_t head, double bound)
     plain_release(&p);
 }
 
-/* Of 1 + a value's largest element; sums of up to 400 rows, divided by sums of both signs (trig). Measured with four seeds: at
- * most 5e-6 and 5e-14. */
-static const double bound = sizeof(real) == 4 ? 1e-5 : 1e-13;
+/* Of 1 + a value's largest element; sums of up to 400 rows, divided by sums of both signs (trig). Measured with seven seeds: at
+ * most 1.1e-5 (a gradient through the root mean square of outputs near 0; else 5e-6) and 5e-14. */
+static const double bound = sizeof(real) == 4 ? 2e-5 : 1e-13;
 
 static const ttn_favor_kernel all_kernels[] = {TTN_FAVOR_POSITIVE, TTN_FAVOR_HYPERBOLIC, TTN_FAVOR_TRIG,
                                                TTN_FAVOR_EXP,      TTN_FAVOR_RELU,       TTN_FAVOR_ELU1,
@@ -516,8 +516,7 @@ static void constant_values_give_a_constant_output(void **state)
         for (int s = 0; s < 3; s++)
             for (int64_t i = span[s].first; i < span[s].first + span[s].n; i++)
                 for (int64_t c = 0; c < r.C; c++)
-                    assert_at_most(fabs((double)(r.out[i * r.C + c] - (real)(c + 1) / 3)), 10 * bound,
-                                   "from constant v");
+                    assert_at_most(fabs((double)(r.out[i * r.C + c] - (real)(c + 1) / 3)), bound, "from constant v");
         release(&r);
     }
 }
