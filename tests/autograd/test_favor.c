@@ -127,6 +127,12 @@ static void features(const plain *p, const double *x, double *phi, const double 
     }
 }
 
+/* Products of features that the estimate is the mean of; cos and sin of one projection are one of them. */
+static double terms_of_estimate(const plain *p)
+{
+    return (double)p->r->m * (p->r->a.kernel == TTN_FAVOR_HYPERBOLIC ? 2 : 1);
+}
+
 static void plain_forward(plain *p)
 {
     const int64_t D = p->r->D;
@@ -142,7 +148,7 @@ static void plain_forward(plain *p)
         const double *phi = p->phi[0] + i * M;
         p->Dn[i] = dot(phi, p->z, M);
         double divisor = p->Dn[i];
-        if (how == TTN_FAVOR_PLAIN) divisor = 1 / ttn_favor_kappa(p->r->a.kernel, p->r->m);
+        if (how == TTN_FAVOR_PLAIN) divisor = terms_of_estimate(p);
         if (how == TTN_FAVOR_RMS && ttn_favor_has_signs(p->r->a.kernel)) divisor = (double)M * (double)p->n;
         for (int64_t d = 0; d < D; d++) {
             double sum = 0;
@@ -180,7 +186,7 @@ static void plain_backward(plain *p)
         double divisor = p->Dn[i];
         int divides = 1;
         if (how == TTN_FAVOR_PLAIN) {
-            divisor = 1 / ttn_favor_kappa(p->r->a.kernel, p->r->m);
+            divisor = terms_of_estimate(p);
             divides = 0;
         } else if (how == TTN_FAVOR_RMS && ttn_favor_has_signs(p->r->a.kernel)) {
             divisor = (double)M * (double)p->n;
