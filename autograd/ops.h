@@ -74,9 +74,33 @@ int ttn_attn_favor(ttn_graph *g, const char *name, int q, int k, int v, int proj
 /* v, as if it were attention that sees only itself: gradients of zeros reach q and k. */
 int ttn_attn_none(ttn_graph *g, const char *name, int q, int k, int v);
 
+/* What stands for the inverse of the landmarks' matrix: autograd/nystrom_inverse.h. */
+typedef enum { TTN_PINV_CHEB, TTN_PINV_RAZAVI, TTN_PINV_EXACT } ttn_pinv;
+
+typedef struct {
+    int heads;         /* H, which divides the width */
+    int causal;        /* refused: landmarks are means over residues on both sides */
+    int64_t landmarks; /* M; a sequence of at most so many rows gets exact attention */
+    ttn_pinv pinv;
+    int iterations; /* of cheb and razavi, at most 12; 0: 8 and 6 */
+    double lambda;  /* of exact, at least 0 */
+    int conv; /* width of the convolution of v that a model adds (ttn_dwconv), for whoever records both; the op has add */
+    int shared; /* all heads of a sequence start from the largest column sum among them, as in published models */
+} ttn_attn_nystrom_options;
+
+/* Nystrom attention: softmax through M landmarks a head, means of M segments of the sequence, in time and memory that grow
+ * with N. add: (N, H D), added to the result (the convolution of v in Nystromformer), or TTN_NONE. */
+int ttn_attn_nystrom(ttn_graph *g, const char *name, int q, int k, int v, int add, const ttn_attn_nystrom_options *o);
+
 /* Inverted dropout: x / (1 - p), or 0 with probability p, in training runs; x itself in others. x (N, C) or (S, C). The
  * mask is a function of the node's name, seed, step, the sequence's sample number, position and channel. p in [0, 1). */
 int ttn_dropout(ttn_graph *g, const char *name, int x, double p);
+
+enum { TTN_DWCONV_MOST_WIDTH = 1023 };
+
+/* Along each sequence, every channel of a head with the head's own kernel: y_t = sum over j of kernel_j x at t + j - (w - 1) / 2,
+ * terms outside of the sequence absent. x (N, H D), kernel (H, w) with w odd. */
+int ttn_dwconv(ttn_graph *g, const char *name, int x, int kernel);
 
 /* ESM's token dropout: rows of masks are 0, and all rows of a sequence are multiplied by (1 - share) / (1 - its own share
  * of masks); specials count. */
