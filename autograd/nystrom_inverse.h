@@ -48,7 +48,8 @@ size_t ttn_inverse_work(const ttn_inverse *v, ttn_pass pass);
  * is too close to singular, and z is not defined. */
 int ttn_inverse_forward(const ttn_inverse *v, const real *a, real c, int keep, real *z, void *work);
 
-/* da = the gradient of A through every step, given dz, which is lost, and z as kept; but not through c:
+/* da = the gradient of A through every step, given dz, which is lost, and z as kept, of which the last is not looked at (da may
+ * lie there); but not through c:
  * *ret_start = sum of dZ_0 * A^T, elementwise, and the gradient of c, -*ret_start / c^2, belongs to A's column that gave it. */
 void ttn_inverse_backward(const ttn_inverse *v, const real *a, real c, const real *z, real *dz, real *da,
                           double *ret_start, void *work);

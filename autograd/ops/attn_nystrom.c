@@ -121,7 +121,7 @@ typedef struct {
     real *C, *dC;                /* backward (M, D) */
     real *lse, *cc;              /* backward (M): log-sum-exp of B's rows, and dC . C */
     real *dY, *dx, *dy;          /* backward (M, D); dx and dy: in the end divided by the segments' lengths */
-    real *dz, *da;               /* backward (M, M) */
+    real *da;                    /* backward (M, M): in the place of z, when dC has been made */
     ttn_inverse_start start;     /* the pair's own */
     real c;                      /* where Z_0 starts: the pair's own or its sequence's */
     double start_gradient;       /* sum of dZ_0 * A^T */
@@ -155,6 +155,7 @@ typedef struct {
     real *o, *p;               /* (tile, D): results */
     real *next, *factor, *sum; /* forward (M) */
     real *row;                 /* forward (tile): 1 / the sum of a row of F before it is divided */
+    real *dz;                  /* backward (M, M) */
     void *inverse;
 } tile;
 
@@ -179,8 +180,7 @@ static size_t pair_lay_out(const sizes *z, ttn_pass pass, void *work, pair *ret)
     if (ret->iterates) ret->z = ret->iterates + (kept - 1) * MM;
     for (int i = 0; i < 5; i++)
         *back[i] = ttn_carve(&c, MD, sizeof(real));
-    ret->dz = ttn_carve(&c, MM, sizeof(real));
-    ret->da = ttn_carve(&c, MM, sizeof(real));
+    ret->da = ret->z;
     ret->lse = ttn_carve(&c, z->M, sizeof(real));
     ret->cc = ttn_carve(&c, z->M, sizeof(real));
     return c.at;
@@ -244,6 +244,7 @@ static size_t lay_out_thread(const ttn_sig *s, ttn_pass pass, void *work, tile *
         *rows[i] = ttn_carve(&c, TTN_ATTN_MOST_TILE * z.D, sizeof(real));
     if (pass == TTN_BACKWARD) {
         ret->e = ttn_carve(&c, TTN_ATTN_MOST_TILE * z.M, sizeof(real));
+        ret->dz = ttn_carve(&c, z.M * z.M, sizeof(real));
         return c.at;
     }
     real **const columns[] = {&ret->next, &ret->factor, &ret->sum};
@@ -991,7 +992,7 @@ static void merge(const job *j, const pair *p, int second, real *to)
     memcpy(to, second ? h[0].second : h[0].first, (size_t)MD * sizeof *to);
 }
 
-/* dY, dy of F; dC, dZ. */
+/* dY, dC, and dy as far as it comes from F. */
 static void through_Y(const job *j, const pair *p)
 {
     const int64_t M = j->z.M;
@@ -1000,7 +1001,6 @@ static void through_Y(const job *j, const pair *p)
     ttn_gemm(TTN_T, TTN_N, M, D, M, 1, ttn_in(p->z, M), ttn_in(p->dY, D), 0, ttn_out(p->dC, D));
     if (!for_scores(j->c)) return;
     if (j->c->din[K]) merge(j, p, 1, p->dy);
-    ttn_gemm(TTN_N, TTN_T, M, M, D, 1, ttn_in(p->dY, D), ttn_in(p->C, D), 0, ttn_out(p->dz, M));
     for (int64_t i = 0; i < M; i++) {
         real sum = 0;
         for (int64_t d = 0; d < D; d++)
@@ -1009,10 +1009,13 @@ static void through_Y(const job *j, const pair *p)
     }
 }
 
-/* dA, but for what comes through c. */
+/* dZ; dA, but for what comes through c. */
 static void through_inverse(const job *j, pair *p, const tile *t)
 {
-    ttn_inverse_backward(&j->z.inverse, p->a, p->c, p->iterates, p->dz, p->da, &p->start_gradient, t->inverse);
+    const int64_t M = j->z.M;
+    const int64_t D = j->z.D;
+    ttn_gemm(TTN_N, TTN_T, M, M, D, 1, ttn_in(p->dY, D), ttn_in(p->C, D), 0, ttn_out(t->dz, M));
+    ttn_inverse_backward(&j->z.inverse, p->a, p->c, p->iterates, t->dz, p->da, &p->start_gradient, t->inverse);
 }
 
 /* A chunk of keys: dv; dk but for what comes through landmarks; its share of dx. */

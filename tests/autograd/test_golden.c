@@ -1,8 +1,9 @@
-/* Is it the published function? Softmax attention against PyTorch, one encoder layer of ESM-2's and of BERT's shape against
+/* Is it the published function? Softmax attention against PyTorch, Nystrom attention against transformers, one encoder layer of ESM-2's and of BERT's shape against
  * transformers: outputs and all gradients. Scripts in tests/reference made the numbers, one sequence at a time; here they stand
  * in one batch, with rows of no sequence between them. */
 #include <stdio.h>
 #include <string.h>
+#include "autograd/attention.h"
 #include "autograd/nn.h"
 #include "autograd/plan.h"
 #include "core/memory.h"
@@ -160,6 +161,60 @@ static void attention_is_pytorchs(void **state)
     golden_close(file);
 }
 
+/* How the sets of attn_nystrom were made: published functions, and the library's own other inverses. */
+static const ttn_attn_nystrom_options nystrom_sets[] = {
+    {.pinv = TTN_PINV_RAZAVI, .shared = 1}, /* hf */
+    {.pinv = TTN_PINV_RAZAVI, .shared = 1}, /* hf */
+    {.pinv = TTN_PINV_RAZAVI, .shared = 1}, /* hf */
+    {.pinv = TTN_PINV_RAZAVI, .shared = 1}, /* mlpen */
+    {.pinv = TTN_PINV_RAZAVI},              /* mlpen, head by head */
+    {.pinv = TTN_PINV_CHEB},
+    {.pinv = TTN_PINV_EXACT, .lambda = 1e-3},
+};
+
+static void check_nystrom(const golden *file, int set)
+{
+    static const char *const name[] = {"q", "k", "v"};
+    bench b = {.file = file, .g = ttn_graph_create((ttn_extent){.rows = ROWS, .seqs = MOST_SEQUENCES})};
+    place(golden_find(file, "%d.lengths", set), &b.batch);
+    const int64_t C = golden_find(file, "%d.q", set)->dim[1];
+    int in[3];
+    for (int i = 0; i < 3; i++)
+        in[i] = rows_param(b.g, name[i], C);
+    ttn_attn_nystrom_options o = nystrom_sets[set];
+    o.landmarks = (int64_t)golden_number(file, "%d.landmarks", set);
+    o.conv = (int)golden_number(file, "%d.conv", set);
+    const ttn_attn_in what = {
+        .q = in[0], .k = in[1], .v = in[2], .heads = (int)golden_number(file, "%d.heads", set), .name = "attention"};
+    int out = ttn_op_attn_nystrom.attention->build(b.g, &what, &o);
+    prepare(&b, out, golden_find(file, "%d.dout", set));
+    for (int i = 0; i < 3; i++)
+        spread(&b.batch, golden_find(file, "%d.%s", set, name[i]), 1, address(&b, name[i], TTN_SLAB_VALUE));
+    if (o.conv > 0)
+        golden_rows(golden_find(file, "%d.kernel", set), 0, what.heads, address(&b, "conv.weight", TTN_SLAB_VALUE));
+
+    real *y = output(&b, out);
+    expect_rows(&b.batch, golden_find(file, "%d.out", set), y);
+    for (int i = 0; i < 3; i++)
+        expect_rows(&b.batch, golden_find(file, "%d.d%s", set, name[i]), address(&b, name[i], TTN_SLAB_GRADIENT));
+    if (o.conv > 0) {
+        const golden_tensor *t = golden_find(file, "%d.dkernel", set);
+        const real *got = address(&b, "conv.weight", TTN_SLAB_GRADIENT);
+        assert_at_most(golden_difference(t, 0, t->dim[0], got, golden_range(t)), bound, t->name);
+    }
+    ttn_free(y);
+    release(&b);
+}
+
+static void nystrom_attention_is_the_published_one(void **state)
+{
+    (void)state;
+    golden *file = golden_open("attn_nystrom");
+    for (size_t set = 0; set < sizeof nystrom_sets / sizeof *nystrom_sets; set++)
+        check_nystrom(file, (int)set);
+    golden_close(file);
+}
+
 /* ---- layers ---- */
 
 /* A published name, and ours below "layer.0.". */
@@ -272,6 +327,7 @@ int main(int argc, char **argv)
     ttn_test_start(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_is_pytorchs),
+        cmocka_unit_test(nystrom_attention_is_the_published_one),
         cmocka_unit_test(a_layer_of_esm2_is_the_published_one),
         cmocka_unit_test(a_layer_of_bert_is_the_published_one),
     };
