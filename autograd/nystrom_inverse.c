@@ -316,7 +316,7 @@ size_t ttn_inverse_work(const ttn_inverse *v, ttn_pass pass)
 {
     steps t;
     solving s;
-    const size_t measured = ttn_work_align((size_t)(v->ld * v->ld) * sizeof(real)); /* ttn_inverse_measure */
+    const size_t measured = ttn_work_align((size_t)(2 * v->ld * v->ld) * sizeof(real)); /* ttn_inverse_measure */
     const size_t bytes =
         v->kind == TTN_PINV_EXACT ? lay_out_solving(v, pass, NULL, &s) : lay_out_steps(v, pass, NULL, &t);
     return bytes > measured ? bytes : measured;
@@ -343,17 +343,22 @@ void ttn_inverse_measure(const ttn_inverse *v, const real *a, const real *z, dou
                          void *work)
 {
     real *p = work;
+    real *r = p + v->ld * v->ld;
     multiply(v, TTN_N, TTN_N, 1, a, z, 0, p);
-    double square = 0;
+    memcpy(r, a, (size_t)(v->ld * v->ld) * sizeof *r);
+    multiply(v, TTN_N, TTN_N, -1, p, a, 1, r);
+    double of_r = 0;
+    double of_a = 0;
     *ret_norm = 0;
     for (int64_t i = 0; i < v->m; i++) {
         double sum = 0;
         for (int64_t j = 0; j < v->m; j++) {
-            const double r = (i == j) - (double)p[i * v->ld + j];
-            square += r * r;
-            sum += fabs((double)z[i * v->ld + j]);
+            const int64_t e = i * v->ld + j;
+            of_r += (double)r[e] * (double)r[e];
+            of_a += (double)a[e] * (double)a[e];
+            sum += fabs((double)z[e]);
         }
-        *ret_norm = sum > *ret_norm ? sum : *ret_norm;
+        *ret_norm = sum <= *ret_norm ? *ret_norm : sum; /* NaN shows, as in the residual */
     }
-    *ret_residual = sqrt(square / (double)v->m);
+    *ret_residual = sqrt(of_r / of_a);
 }

@@ -54,8 +54,8 @@ int ttn_inverse_forward(const ttn_inverse *v, const real *a, real c, int keep, r
 void ttn_inverse_backward(const ttn_inverse *v, const real *a, real c, const real *z, real *dz, real *da,
                           double *ret_start, void *work);
 
-/* ||I - A Z||_F / sqrt(M), and the largest sum of a row's absolute values in Z: how far an element of C may be amplified in
- * Z C. work: as of forward. */
+/* ||A - A Z A||_F / ||A||_F, which is 0 for the pseudo-inverse even where there is no inverse; and the largest sum of a row's
+ * absolute values in Z: how far an element of C may be amplified in Z C. work: as of forward. */
 void ttn_inverse_measure(const ttn_inverse *v, const real *a, const real *z, double *ret_residual, double *ret_norm,
                          void *work);
 

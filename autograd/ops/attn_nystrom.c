@@ -339,15 +339,16 @@ static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
     const double weights = N * seen * (double)z.H;
     const double pairs = is_exact ? 0 : seqs * (double)z.H;
     const double of_landmarks = 2 * m * m * (double)z.D; /* A from x and y, and the like */
+    const double measure = 2 * 2 * m * m * m;
     const ttn_inverse_flops inverse = ttn_inverse_cost(&z.inverse);
     const int adds = s->in[ADD].ndim >= 0;
     const double values = (pass == TTN_FORWARD ? 6 + adds : 12 + 2 * adds) * N * C + N * (double)z.H;
     ttn_cost cost = {.bytes = values * (double)sizeof(real)};
     if (pass == TTN_FORWARD) {
-        /* exact: q k^T, p v. Else logits of F and B, B v, F Y; A, Z C, and A Z for the residual */
+        /* exact: q k^T, p v. Else logits of F and B, B v, F Y; A, Z C, and A Z A for the residual */
         cost.done = (is_exact ? 2 : 4) * product + (is_exact ? 5 : 10) * weights;
-        cost.done += pairs * (inverse.forward + 2 * of_landmarks + 2 * m * m * m);
-        cost.useful = cost.done - pairs * 2 * m * m * m;
+        cost.done += pairs * (inverse.forward + 2 * of_landmarks + measure);
+        cost.useful = cost.done - pairs * measure;
         return cost;
     }
     /* exact: four products, and q k^T, q k^T and p v made again. Else eight, and both logits made again; A and Z C, too, and
