@@ -23,6 +23,7 @@
 #include <string.h>
 #include "autograd/attn_tiles.h"
 #include "autograd/carve.h"
+#include "autograd/kernel.h"
 #include "core/blas.h"
 #include "core/rng.h"
 #include "core/vecmath.h"
@@ -34,16 +35,6 @@ enum {
     PACKED_ROWS = 24576,   /* rows of copies that a group may have when a pair has fewer: 16 threads' worth of tiles */
     TASKS_PER_THREAD = 16, /* of a group: a core that gets one more than another waits 1/16 of the time at most */
 };
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- memory: what a call works with ---- */
 
@@ -72,11 +63,11 @@ typedef struct {
 static int64_t packed_rows(const ttn_sig *s, int64_t H, int64_t longest)
 {
     const int64_t N = s->in[Q].dim[0];
-    const int64_t most = longest < N ? smaller(s->cap.seqs * longest, N) : N; /* rows that are not left alone */
-    const int64_t longest_one = smaller(longest, N);
+    const int64_t most = longest < N ? ttn_smaller(s->cap.seqs * longest, N) : N; /* rows that are not left alone */
+    const int64_t longest_one = ttn_smaller(longest, N);
     const int64_t one = longest_one + longest_one / 8 + TTN_ATTN_TILE_STEP;
     const int64_t all = H * (most + most / 8 + TTN_ATTN_TILE_STEP * s->cap.seqs);
-    return smaller(larger(one, PACKED_ROWS), larger(all, TTN_ATTN_TILE_STEP));
+    return ttn_smaller(ttn_larger(one, PACKED_ROWS), ttn_larger(all, TTN_ATTN_TILE_STEP));
 }
 
 static size_t lay_out(const ttn_sig *s, int64_t H, int64_t longest, ttn_pass pass, void *work, packed *ret)
@@ -183,7 +174,7 @@ static task tile_of(const job *j, task t, int64_t tile)
 {
     const ttn_span span = j->c->feed->span[t.seq];
     t.tile = tile;
-    t.live = smaller(t.height, span.n - tile * t.height);
+    t.live = ttn_smaller(t.height, span.n - tile * t.height);
     t.row = span.first + tile * t.height;
     t.at = t.base + tile * t.height;
     return t;
@@ -284,7 +275,7 @@ static void mask(const job *j, const task *query, const task *key, real *a)
     const int diagonal = j->causal && query->tile == key->tile;
     if (!diagonal && key->live == height) return;
     for (int64_t r = 0; r < height; r++)
-        for (int64_t t = diagonal ? smaller(r + 1, key->live) : key->live; t < height; t++)
+        for (int64_t t = diagonal ? ttn_smaller(r + 1, key->live) : key->live; t < height; t++)
             a[r * height + t] = -(real)INFINITY;
 }
 
@@ -557,7 +548,7 @@ static int64_t most_tiles(const job *j, group g)
 {
     int64_t most = 0;
     for (int64_t s = g.pair / j->p.H; s <= (g.end - 1) / j->p.H; s++)
-        most = larger(most, ttn_attn_tiles_of(rows_of(j, s)));
+        most = ttn_larger(most, ttn_attn_tiles_of(rows_of(j, s)));
     return most;
 }
 

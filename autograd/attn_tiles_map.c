@@ -3,21 +3,12 @@
 #include <string.h>
 #include "autograd/attention.h"
 #include "autograd/attn_tiles.h"
+#include "autograd/kernel.h"
 #include "core/blas.h"
 #include "core/memory.h"
 #include "core/vecmath.h"
 
 enum { Q, K };
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Row i of the sequence, this head's columns. */
 static const real *head_row(const ttn_attn_tiles *a, int input, ttn_span span, int64_t head, int64_t i)
@@ -44,7 +35,7 @@ void ttn_attn_tiles_map_rows(const ttn_attn_tiles *a, int64_t seq, int64_t head,
         real *p = map + r * span.n;
         const int64_t seen = a->causal ? row[r] + 1 : span.n;
         for (int64_t t = 0; t < seen; t += TTN_ATTN_MOST_TILE)
-            map_scores(a, span, head, row[r], 1, t, smaller(TTN_ATTN_MOST_TILE, seen - t), p + t, span.n);
+            map_scores(a, span, head, row[r], 1, t, ttn_smaller(TTN_ATTN_MOST_TILE, seen - t), p + t, span.n);
         real most = p[0];
         for (int64_t t = 1; t < seen; t++)
             most = p[t] > most ? p[t] : most;
@@ -69,15 +60,15 @@ static void add_to_cells(const ttn_attn_tiles *a, int64_t seq, int64_t head, int
     const real *lse = a->lse + span.first * a->heads + head;
     const int64_t last_seen = a->causal ? end : span.n;
     for (int64_t t = 0; t < last_seen; t += TTN_ATTN_MOST_TILE) {
-        const int64_t t_end = smaller(t + TTN_ATTN_MOST_TILE, last_seen);
+        const int64_t t_end = ttn_smaller(t + TTN_ATTN_MOST_TILE, last_seen);
         map_scores(a, span, head, i, end - i, t, t_end - t, score, TTN_ATTN_MOST_TILE);
         for (int64_t r = i; r < end; r++) {
-            const int64_t seen = a->causal ? smaller(r + 1, t_end) : t_end;
+            const int64_t seen = a->causal ? ttn_smaller(r + 1, t_end) : t_end;
             const real *row = score + (r - i) * TTN_ATTN_MOST_TILE;
             const int64_t first = ((t + 1) * P - 1) / span.n; /* t's block */
             for (int64_t p = first; p < P && ttn_map_block(p, span.n, P) < seen; p++) {
-                const int64_t from = larger(t, ttn_map_block(p, span.n, P));
-                const int64_t to = smaller(seen, ttn_map_block(p + 1, span.n, P));
+                const int64_t from = ttn_larger(t, ttn_map_block(p, span.n, P));
+                const int64_t to = ttn_smaller(seen, ttn_map_block(p + 1, span.n, P));
                 for (int64_t u = from; u < to; u++)
                     cell[p] += (double)ttn_exp(row[u - t] - lse[r * a->heads]);
             }
@@ -101,7 +92,7 @@ ttn_status ttn_attn_tiles_map_pool(const ttn_attn_tiles *a, int64_t seq, int64_t
         double *cell = map + p * P;
         memset(cell, 0, (size_t)P * sizeof *cell);
         for (int64_t i = first; i < end; i += MAP_ROWS)
-            add_to_cells(a, seq, head, i, smaller(i + MAP_ROWS, end), P, work + omp_get_thread_num() * each, cell);
+            add_to_cells(a, seq, head, i, ttn_smaller(i + MAP_ROWS, end), P, work + omp_get_thread_num() * each, cell);
         for (int64_t b = 0; b < P; b++)
             cell[b] /= (double)((end - first) * (ttn_map_block(b + 1, span.n, P) - ttn_map_block(b, span.n, P)));
     }

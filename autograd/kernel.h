@@ -15,6 +15,15 @@ extern "C" {
 /* Elements of one row: the product of all dimensions but the first. */
 int64_t ttn_row_width(const ttn_desc *d);
 
+TTN_HD int64_t ttn_smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+TTN_HD int64_t ttn_larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Elements of the used rows. */
 static inline int64_t ttn_used_numel(const ttn_feed *f, const ttn_desc *d)
 {

@@ -78,16 +78,6 @@ static int64_t sequence_from(const ttn_feed *f, int64_t t)
     return s;
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- forward, dx ---- */
 
 /* to = acc to + the sum over j < n of kernel_j x[j ld + d], d < D. */
@@ -134,9 +124,9 @@ static void convolve(const ttn_call *c, const real *kernel, const real *x, real 
         for (int64_t s = sequence_from(f, first); s < f->used.seqs && f->span[s].first < end; s++) {
             const int64_t start = f->span[s].first;
             const int64_t stop = start + f->span[s].n;
-            for (int64_t t = larger(first, start); t < smaller(end, stop); t++) {
-                const int64_t j_first = larger(0, start - t + before);
-                const int64_t j_end = smaller(w, stop - t + before);
+            for (int64_t t = ttn_larger(first, start); t < ttn_smaller(end, stop); t++) {
+                const int64_t j_first = ttn_larger(0, start - t + before);
+                const int64_t j_end = ttn_smaller(w, stop - t + before);
                 for (int64_t h = 0; h < H; h++) {
                     const int64_t at = (t + j_first - before) * C + h * D;
                     convolve_row(kernel + h * w + j_first, j_end - j_first, x + at, C, D, acc, to + t * C + h * D);
@@ -161,7 +151,7 @@ static double product(int64_t first, int64_t end, int64_t apart, const real *dy,
 {
     double total = 0;
     for (int64_t d = 0; d < D; d += COLUMNS) {
-        const int64_t columns = smaller(COLUMNS, D - d);
+        const int64_t columns = ttn_smaller(COLUMNS, D - d);
         real sum[COLUMNS] = {0};
         for (int64_t t = first; t < end; t++) {
             const real *a = dy + t * ld + d;
@@ -196,12 +186,12 @@ static void sum_lane(const ttn_call *c, int lane, int64_t h, double *sum)
     for (int64_t s = sequence_from(f, first); s < f->used.seqs && f->span[s].first < end; s++) {
         const int64_t start = f->span[s].first;
         const int64_t stop = start + f->span[s].n;
-        const int64_t here = smaller(end, stop);
-        for (int64_t t = larger(first, start); t < here; t += ROWS)
+        const int64_t here = ttn_smaller(end, stop);
+        for (int64_t t = ttn_larger(first, start); t < here; t += ROWS)
             for (int64_t j = 0; j < w; j++) {
                 const int64_t apart = j - before;
-                const int64_t from = larger(t, start - apart);
-                const int64_t to = smaller(smaller(t + ROWS, here), stop - apart);
+                const int64_t from = ttn_larger(t, start - apart);
+                const int64_t to = ttn_smaller(ttn_smaller(t + ROWS, here), stop - apart);
                 if (from < to)
                     sum[j] += product(from, to, apart, (const real *)c->dout[0] + h * D, (const real *)c->in[X] + h * D,
                                       C, D);
