@@ -85,8 +85,8 @@ typedef struct ttn_attention {
     /* Options of one layer to `attr`, which has op->attr_bytes. What ttn_attn_in says is left for build. */
     ttn_status (*attr)(const ttn_option_reader *o, int layer, void *attr, ttn_error *err);
 
-    /* Records it and returns the output (N, H D), TTN_FAILED after a failure. attr: what attr() filled; NULL where
-     * op->attr_bytes is 0. */
+    /* Records it and returns the output (N, H D), TTN_FAILED after a failure: an output of the kind's own op, so that a tap
+     * on it can look at maps. attr: what attr() filled; NULL where op->attr_bytes is 0. */
     int (*build)(ttn_graph *g, const ttn_attn_in *in, const void *attr);
 
     /* Called after each optimizer step (and before the first) for kinds with state, through ttn_renew; NULL: there is

@@ -176,12 +176,12 @@ static void bare_tile(const bare *b, int64_t k, int64_t h)
                  ttn_out(b->sum[t], D));
 }
 
-/* Of one inverse: 3 products a step forward, 5 to make it again, 6 back, and one for the residual. */
+/* Of one inverse: 3 products a step forward, 5 to make it again, 6 back, and two for the residual. */
 static void bare_inverse(const bare *b)
 {
     const int64_t m = b->j->m;
     real *const *square = b->square[omp_get_thread_num()];
-    for (int i = 0; i < 14 * STEPS + 1; i++)
+    for (int i = 0; i < 14 * STEPS + 2; i++)
         ttn_gemm(i % 3 == 1 ? TTN_T : TTN_N, i % 3 == 2 ? TTN_T : TTN_N, m, m, m, 1, ttn_in(square[0], m),
                  ttn_in(square[1], m), 0, ttn_out(square[2], m));
 }
@@ -189,7 +189,7 @@ static void bare_inverse(const bare *b)
 static double products(const job *j)
 {
     const double rows = 14 * 2.0 * (double)j->n * (double)j->m * D;
-    const double inverse = (14 * STEPS + 1) * 2.0 * (double)j->m * (double)j->m * (double)j->m;
+    const double inverse = (14 * STEPS + 2) * 2.0 * (double)j->m * (double)j->m * (double)j->m;
     return 1e-9 * HEADS * (rows + inverse);
 }
 
