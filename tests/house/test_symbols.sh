@@ -46,6 +46,7 @@ memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
 metrics_log.o  stat|fstat|ftruncate  # a part of a line is taken back
 table.o   strtof  # the fewest digits of a float
 scale.o   log10  # how many digits a tick has
+nystrom_inverse.o  dpotrf_|dpotrs_  # Cholesky, from the LAPACK that OpenBLAS brings
 safetensors.o  stat  # what a path leads to
 safetensors.o  json_[a-z_]+  # the index
 safetensors_info.o  stat  # what a folder holds
