@@ -154,6 +154,14 @@ char ttn_alphabet_letter(const ttn_alphabet *a, int token)
     return a->token[token][0];
 }
 
+void ttn_alphabet_letters(const ttn_alphabet *a, char letter[TTN_MAX_TOKENS])
+{
+    for (int t = 0; t < TTN_MAX_TOKENS; t++) {
+        letter[t] = ttn_alphabet_letter(a, t);
+        if (!letter[t]) letter[t] = 'X';
+    }
+}
+
 int ttn_alphabet_has_letter(const ttn_alphabet *a, char letter)
 {
     if (letter < 'A' || letter > 'Z') return 0;

@@ -56,4 +56,7 @@ int ttn_alphabet_has_letter(const ttn_alphabet *a, char letter);
 /* The capital letter a token is written as in a FASTA file; 0: it is no letter (a special, a gap). */
 char ttn_alphabet_letter(const ttn_alphabet *a, int token);
 
+/* letter[token] is how a sequence with this token is written: its letter, or 'X' where the token is none (unknown). */
+void ttn_alphabet_letters(const ttn_alphabet *a, char letter[TTN_MAX_TOKENS]);
+
 #endif

@@ -58,6 +58,8 @@ fasta.o   regcomp|regfree|regerror  # ids by expression
 fasta_header.o  regexec  # the same
 event_file.o  ftruncate|getpid  # a part of a record is taken back
 fasta.o   regcomp|regexec|regfree|regerror  # ids by expression
+store.o     pthread_mutex_(lock|unlock)  # several threads read from one file
+store_open.o  pthread_mutex_[a-z]+
 source_file.o  read|stat|lstat|fstat|readlink|realpath|poll  # files, pipes, standard input
 source_gzip.o  crc32|inflate|inflateInit2_|inflateReset|inflateEnd  # zlib
 run_folder.o  l?stat|opendir|readdir|closedir  # what lies in a folder
