@@ -93,11 +93,21 @@ static hid_t without_times(hid_t kind)
     return TTN_HDF5_NONE;
 }
 
+/* The attributes of the root stay in its header, near the beginning of the file: there a file is known by its first bytes. */
+static hid_t root_properties(void)
+{
+    enum { MOST = 64, LEAST = 32 };
+    hid_t root = without_times(H5P_FILE_CREATE);
+    if (root < 0 || H5Pset_attr_phase_change(root, MOST, LEAST) >= 0) return root;
+    (void)H5Pclose(root);
+    return TTN_HDF5_NONE;
+}
+
 static void create_file(ttn_hdf5 *h)
 {
     h->status = ttn_hdf5_check_version(h->name, &h->err);
     if (h->status != TTN_OK) return;
-    hid_t access = ttn_hdf5_access(), root = without_times(H5P_FILE_CREATE);
+    hid_t access = ttn_hdf5_access(), root = root_properties();
     if (access >= 0 && root >= 0) h->file = H5Fcreate(ttn_atomic_path(h->atomic), H5F_ACC_TRUNC, root, access);
     if (h->file < 0) fail(h, "create", "the file");
     if (access >= 0 && H5Pclose(access) < 0) fail(h, "create", "the file");

@@ -44,6 +44,8 @@ ttn_status ttn_store_create(const char *path, const ttn_store_kind *kind, ttn_st
     if (status == TTN_OK) status = ttn_hdf5_create(path, &w->file, err);
     if (status == TTN_OK) {
         const int64_t zero = 0;
+        ttn_hdf5_note_text(w->file, "/", "format", TTN_STORE_FORMAT); /* the first: see ttn_info_store */
+        ttn_hdf5_note_integer(w->file, "/", "format_version", TTN_STORE_VERSION);
         w->tokens = column(w, "tokens", TTN_U8);
         if (kind->has_excluded) w->excluded = column(w, "excluded", TTN_U8);
         w->offset = column(w, "offset", TTN_I64);
@@ -237,8 +239,6 @@ static void note_checksum(ttn_store_writer *w, const char *key, const ttn_hdf5_c
 static void write_notes(ttn_store_writer *w)
 {
     ttn_hdf5 *h = w->file;
-    ttn_hdf5_note_text(h, "/", "format", TTN_STORE_FORMAT);
-    ttn_hdf5_note_integer(h, "/", "format_version", TTN_STORE_VERSION);
     ttn_hdf5_note_text(h, "/", "titin_version", w->kind.titin_version);
     ttn_hdf5_note_text(h, "/", "alphabet_name", w->kind.alphabet->name);
     ttn_hdf5_note_integer(h, "/", "sequences", w->n);
