@@ -172,7 +172,7 @@ static ttn_status set_up(ttn_fasta *f, ttn_error *err)
     f->chunk = malloc(TTN_FASTA_CHUNK); /* not zeroed, which would cost as much as reading a small file */
     if (!f->chunk) return TTN_FAIL(err, TTN_ENOMEM, "out of memory for the bytes of %s", f->source->name);
     ttn_status status = ttn_hash_create(&f->hash, err);
-    if (status == TTN_OK && f->rules.ids != TTN_IDS_ANY) status = ttn_seen_create("the ids of a file", &f->ids, err);
+    if (status == TTN_OK && f->rules.ids != TTN_IDS_ANY) status = ttn_ids_create(&f->ids, err);
     if (status != TTN_OK || !f->rules.id_regex) return status;
     const int code = regcomp(&f->regex, f->rules.id_regex, REG_EXTENDED);
     if (code == 0) {
@@ -218,7 +218,7 @@ void ttn_fasta_close(ttn_fasta *f)
     if (f->has_regex) regfree(&f->regex);
     ttn_source_close(f->source);
     ttn_hash_destroy(f->hash);
-    ttn_seen_destroy(f->ids);
+    ttn_ids_destroy(f->ids);
     free(f->chunk);
     free(f->token);
     free(f->lower);

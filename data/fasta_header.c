@@ -115,27 +115,18 @@ static ttn_status check_id(ttn_fasta *f)
 {
     if (f->rules.ids == TTN_IDS_ANY || f->is_skipped) return TTN_OK;
     const ttn_fasta_waiting w = {1, f->record_line, f->record_offset - f->line_offset + 1, f->record_offset};
-    int64_t *number;
-    int is_new;
-    size_t n = strlen(f->id);
-    const ttn_hash128 hash = ttn_hash128_of(f->id, n);
-    const int is_unique = f->rules.ids == TTN_IDS_UNIQUE;
-    ttn_status status = ttn_seen_add(f->ids, hash, is_unique ? f->record_line : 1, &number, &is_new, &f->failure);
-    if (status != TTN_OK || is_new) return status;
-    if (is_unique) {
-        char what[120];
-        snprintf(what, sizeof what, "the id of this record is that of line %" PRId64 ", too", *number);
-        return ttn_fasta_blame(f, 29, w, what, "make them differ, or ask for --dup-ids suffix");
+    if (f->rules.ids == TTN_IDS_SUFFIX) {
+        const char *id;
+        ttn_status status = ttn_ids_make_differ(f->ids, f->id, &id, &f->failure);
+        if (status == TTN_OK && id != f->id) snprintf(f->id, sizeof f->id, "%s", id);
+        return status;
     }
-    int64_t k = *number; /* the last one that was given, or a little less */
-    while (!is_new && status == TTN_OK) {
-        k++;
-        snprintf(f->id + n, sizeof f->id - n, "_%" PRId64, k);
-        status = ttn_seen_add(f->ids, ttn_hash128_of(f->id, strlen(f->id)), 1, &number, &is_new, &f->failure);
-    }
-    if (status == TTN_OK) status = ttn_seen_add(f->ids, hash, 1, &number, &is_new, &f->failure);
-    if (status == TTN_OK) *number = k;
-    return status;
+    int64_t first;
+    ttn_status status = ttn_ids_see(f->ids, f->id, f->record_line, &first, &f->failure);
+    if (status != TTN_OK || first < 0) return status;
+    char what[120];
+    snprintf(what, sizeof what, "the id of this record is that of line %" PRId64 ", too", first);
+    return ttn_fasta_blame(f, 29, w, what, "make them differ, or ask for --dup-ids suffix");
 }
 
 ttn_status ttn_fasta_end_header(ttn_fasta *f)

@@ -15,7 +15,7 @@
 #include <regex.h>
 #include <stddef.h>
 #include "data/fasta.h"
-#include "data/seen.h"
+#include "data/ids.h"
 
 enum {
     TTN_FASTA_CHUNK = 256 << 10,
@@ -85,7 +85,7 @@ struct ttn_fasta {
     ttn_fasta_waiting last_empty;
     ttn_fasta_record record;
 
-    ttn_seen *ids;
+    ttn_ids *ids;
     int64_t judged, judged_nucleotides; /* residues of the first records */
 
     ttn_fasta_counts found;
