@@ -97,7 +97,7 @@ static int is_warned_of(int code)
     return 0;
 }
 
-static void tell_notes(const ttn_card *c, ttn_facts *f)
+void ttn_card_tell_notes(const ttn_card *c, ttn_facts *f)
 {
     enum { PLACES = TTN_FASTA_PLACES * 42 };
     ttn_facts_open_list(f, "found");
@@ -152,7 +152,7 @@ void ttn_card_tell(const ttn_card *c, ttn_facts *f)
     tell_files(c, f);
     tell_lengths(t, f);
     tell_composition(c, f);
-    tell_notes(c, f);
+    ttn_card_tell_notes(c, f);
     ttn_facts_open_list(f, "twice");
     tell_twice(c, &t->id, "id", f);
     tell_twice(c, &t->sequence, "sequence", f);

@@ -9,4 +9,7 @@
  * file, length, residue, found (what was put right or is unusual, by rule), twice (ids and sequences), error. */
 void ttn_card_tell(const ttn_card *c, ttn_facts *f);
 
+/* The list found alone, with its warnings. */
+void ttn_card_tell_notes(const ttn_card *c, ttn_facts *f);
+
 #endif

@@ -3,8 +3,12 @@
 #include "autograd/attention.h"
 #include "autograd/op.h"
 #include "data/batch_rules.h"
+#include "data/cluster.h"
 #include "data/fasta.h"
 #include "data/mlm.h"
+#include "data/pack.h"
+#include "data/split.h"
+#include "data/store.h"
 #include "train/config_impl.h"
 #include "train/model.h"
 #include "train/optim.h"
@@ -60,6 +64,38 @@ static ttn_status read_mlm_rules(const void *self, const ttn_values *v, ttn_erro
     return ttn_mlm_rules_of(&reader, &rules, err);
 }
 
+static ttn_status read_store_cache(const void *self, const ttn_values *v, ttn_error *err)
+{
+    (void)self;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    int64_t cache;
+    return ttn_store_cache_of(&reader, &cache, err);
+}
+
+static ttn_status read_split_rules(const void *self, const ttn_values *v, ttn_error *err)
+{
+    (void)self;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_split_rules rules;
+    return ttn_split_rules_of(&reader, &rules, err);
+}
+
+static ttn_status read_cluster_rules(const void *self, const ttn_values *v, ttn_error *err)
+{
+    (void)self;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_cluster_rules rules;
+    return ttn_cluster_rules_of(&reader, &rules, err);
+}
+
+static ttn_status read_pack_rules(const void *self, const ttn_values *v, ttn_error *err)
+{
+    (void)self;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_pack_rules rules;
+    return ttn_pack_rules_of(&reader, &rules, err);
+}
+
 static const struct {
     const char *name;
     const ttn_option *row;
@@ -67,6 +103,10 @@ static const struct {
     ttn_status (*read)(const void *self, const ttn_values *v, ttn_error *err);
 } modules_of_data[] = {
     {"reading of sequences", ttn_fasta_options, &ttn_fasta_n_options, read_fasta_rules},
+    {"stores", ttn_store_options, &ttn_store_n_options, read_store_cache},
+    {"splits", ttn_split_options, &ttn_split_n_options, read_split_rules},
+    {"clusters", ttn_cluster_options, &ttn_cluster_n_options, read_cluster_rules},
+    {"packing", ttn_pack_options, &ttn_pack_n_options, read_pack_rules},
     {"batches", ttn_batch_options, &ttn_batch_n_options, read_batch_rules},
     {"masking", ttn_mlm_options, &ttn_mlm_n_options, read_mlm_rules},
 };

@@ -9,10 +9,11 @@
 #include "train/info.h"
 #include "train/info_config.h"
 #include "train/info_foreign.h"
+#include "train/store_facts.h"
 
 /* Kinds of the modules that have a format of their own. */
 const ttn_info_kind *const ttn_info_kinds[] = {
-    &ttn_info_checkpoint, &ttn_info_run, &ttn_info_config, &ttn_info_safetensors, NULL,
+    &ttn_info_checkpoint, &ttn_info_run, &ttn_info_config, &ttn_info_safetensors, &ttn_info_store, NULL,
 };
 
 /* The first bytes, as many as there are up to TTN_INFO_HEAD. */

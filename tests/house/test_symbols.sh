@@ -44,6 +44,7 @@ machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  
 manifest.o  fstat|json_[a-z_]+  # trees of JSON, lengths of files
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
 metrics_log.o  stat|fstat|ftruncate  # a part of a line is taken back
+store_facts.o  memmem  # a word among the first bytes
 table.o   strtof  # the fewest digits of a float
 scale.o   log10  # how many digits a tick has
 nystrom_inverse.o  dpotrf_|dpotrs_  # Cholesky, from the LAPACK that OpenBLAS brings

@@ -1,6 +1,4 @@
 /* titin data check FILE...: the data card. */
-#include <stdlib.h>
-#include <string.h>
 #include "train/card_facts.h"
 #include "train/cli/command.h"
 #include "train/cli/configured.h"
@@ -46,21 +44,8 @@ static ttn_status check_files(const ttn_cli_call *call, const ttn_fasta_rules *r
 static ttn_status configure(const ttn_cli_call *call, ttn_config_table **ret_table, ttn_config **ret,
                             ttn_fasta_rules *ret_rules, ttn_error *err)
 {
-    *ret_table = NULL;
-    *ret = NULL;
     *ret_rules = (ttn_fasta_rules){0};
-    char **setting = calloc((size_t)call->n_argument + 1, sizeof *setting);
-    if (!setting) return TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
-    ttn_cli_call settings = *call;
-    settings.argument = setting;
-    settings.n_argument = 0;
-    for (int i = 0; i < call->n_argument; i++)
-        if (ttn_is_setting(call->argument[i])) {
-            setting[settings.n_argument] = call->argument[i];
-            settings.n_argument++;
-        }
-    ttn_status status = ttn_configured(&settings, 0, ret_table, ret, err);
-    free(setting);
+    ttn_status status = ttn_configured_by_settings(call, ret_table, ret, err);
     if (status != TTN_OK) return status;
     const ttn_option_reader reader = ttn_values_reader(ttn_config_values(*ret));
     return ttn_fasta_rules_of(&reader, ret_rules, err);

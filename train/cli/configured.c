@@ -77,3 +77,23 @@ ttn_status ttn_configured(const ttn_cli_call *call, int first, ttn_config_table 
     }
     return status;
 }
+
+ttn_status ttn_configured_by_settings(const ttn_cli_call *call, ttn_config_table **ret_table, ttn_config **ret,
+                                      ttn_error *err)
+{
+    *ret_table = NULL;
+    *ret = NULL;
+    char **setting = calloc((size_t)call->n_argument + 1, sizeof *setting);
+    if (!setting) return TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
+    ttn_cli_call settings = *call;
+    settings.argument = setting;
+    settings.n_argument = 0;
+    for (int i = 0; i < call->n_argument; i++)
+        if (ttn_is_setting(call->argument[i])) {
+            setting[settings.n_argument] = call->argument[i];
+            settings.n_argument++;
+        }
+    ttn_status status = ttn_configured(&settings, 0, ret_table, ret, err);
+    free(setting);
+    return status;
+}

@@ -24,6 +24,10 @@ int ttn_is_setting(const char *word);
 TTN_MUST_USE ttn_status ttn_configured(const ttn_cli_call *call, int first, ttn_config_table **ret_table,
                                        ttn_config **ret, ttn_error *err);
 
+/* The same by the settings among the arguments alone: the others are files of the command's own. */
+TTN_MUST_USE ttn_status ttn_configured_by_settings(const ttn_cli_call *call, ttn_config_table **ret_table,
+                                                   ttn_config **ret, ttn_error *err);
+
 /* One file alone: neither environment nor settings. */
 TTN_MUST_USE ttn_status ttn_configured_by_file(const ttn_cli_call *call, const ttn_config_table *table,
                                                const char *path, ttn_config **ret, ttn_error *err);

@@ -1,0 +1,85 @@
+#!/bin/bash
+# titin data pack, info, export, as a user calls them.
+cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
+plan 33
+
+titin=$PWD/$BUILD/titin
+sample=$PWD/data/sample/proteins-500.fasta.gz
+cd "$work" || exit 1
+
+# run WORDS...: what titin data WORDS said, and its exit code at the end.
+run() {
+    "$titin" data "$@" 2>&1 < /dev/null
+    echo "exit $?"
+}
+# value KEY: of JSON with one key a line, at any depth.
+value() { sed -n "s/^ *\"$1\": \(.*[^,]\),\{0,1\}\$/\1/p"; }
+# says CODE WORDS OUTPUT: it ended so, and said that.
+says() { [ "$(tail -n 1 <<< "$3")" = "exit $1" ] && grep -q -- "$2" <<< "$3"; }
+
+json=$("$titin" data pack "$sample" -o sample.h5 --json)
+same 'a pack says how many sequences' "$(value sequences <<< "$json" | head -n 1) $(value residues <<< "$json" | head -n 1)" '500 245830'
+held_out=$(value held_out <<< "$json")
+check 'it says how many are held out' test "$held_out" -gt 5
+same 'and how much of them is in training' "$(value percent_over_half_seen <<< "$json")" '0.0'
+same 'info says the same' "$("$titin" data info sample.h5 --json | value held_out)" "$held_out"
+same 'and with --overlap how much is seen' "$("$titin" data info sample.h5 --overlap --json | value percent_over_half_seen)" '0.0'
+check 'other parts are held out when asked for' \
+    test "$("$titin" data info sample.h5 --json data.valid=0.5 | value held_out)" -gt 150
+same 'a good store is verified' "$("$titin" data info sample.h5 --verify --json | value verified)" true
+same 'titin info knows it' "$("$titin" info sample.h5 --json | value kind)" '"store"'
+same 'text goes the same way' "$(run info sample.h5 | tail -n 1)" 'exit 0'
+
+zcat "$sample" | awk '/^>/ { if (NR > 1) print ""; sub(/ +$/, ""); print; next } { printf "%s", $0 } END { print "" }' > expected.fa
+check 'an export to a file' "$titin" data export sample.h5 -o exported.fa
+check 'is the sequences that were packed' cmp expected.fa exported.fa
+check 'and one to standard output the same' cmp expected.fa <("$titin" data export sample.h5 -o -)
+"$titin" data pack exported.fa -o again.h5 > /dev/null
+same 'packed again it is the same' "$("$titin" data info again.h5 --json | value identity)" \
+    "$("$titin" data info sample.h5 --json | value identity)"
+zcat "$sample" | "$titin" data pack - -o piped.h5 > /dev/null
+check 'also from standard input' cmp expected.fa <("$titin" data export piped.h5 -o -)
+
+# ---- what is refused ----
+
+check 'a store that is there is not replaced' says 2 'is there already' "$(run pack "$sample" -o sample.h5)"
+check 'but with --force' says 0 sequences "$(run pack "$sample" -o sample.h5 --force)"
+check 'nor is an export' says 2 'is there already' "$(run export sample.h5 -o exported.fa)"
+cp exported.fa in.fa
+check 'input is not output' says 2 'to be read and written' "$(run pack in.fa -o in.fa --force)"
+ln in.fa linked.fa
+check 'by no name' says 2 'to be read and written' "$(run pack in.fa -o linked.fa --force)"
+check 'and is still there' cmp in.fa exported.fa
+check 'a store is not exported to itself' says 2 'to be read and written' "$(run export sample.h5 -o sample.h5 --force)"
+mkdir folder
+check 'a folder is no store' says 2 'is a folder' "$(run pack in.fa -o folder)"
+check 'and no input' says 2 'is a folder' "$(run pack folder -o x.h5)"
+check 'no output is told' says 2 'no store is named' "$(run pack in.fa)"
+check 'no input is told' says 2 'no file is named' "$(run pack data.stop=x -o x.h5)"
+check 'a word for ids that is none' says 2 'any, error or suffix' "$(run pack in.fa -o x.h5 --dup-ids maybe)"
+check 'FASTA is no store' says 3 'does not begin as HDF5 does' "$(run info in.fa)"
+head -c 90000 "$sample" > cut.fa.gz
+check 'a cut file makes none' says 3 'cut.fa.gz: the file ends at compressed byte 90000' "$(run pack "$sample" cut.fa.gz -o x.h5)"
+check 'a store without clusters says so' says 0 'was packed without clusters' \
+    "$(run pack in.fa -o x.h5 --force data.split=sequence > /dev/null; run info x.h5)"
+rm x.h5
+printf '>a\nMKV\n>a\nMKVL\n' > twice.fa
+check 'ids that stand twice are refused when asked for' says 3 'FA029' "$(run pack twice.fa -o x.h5 --dup-ids error)"
+
+# A file that grows without end is stopped by a signal, and nothing stays.
+mkfifo endless
+yes $'>a\nMKVLAGGMKVLAGGMKVLAGGMKVLAGG' > endless 2> /dev/null &
+writer=$!
+"$titin" data pack endless -o x.h5 > out 2> err < /dev/null &
+packer=$!
+while [ -z "$(find . -name '.x.h5.tmp-*')" ]; do sleep 0.05; done
+sleep 0.2
+kill -TERM $packer
+wait $packer
+same 'a signal stops it with 75' "$?" 75
+check 'and it says so' grep -q 'stopped; nothing was written' err
+kill $writer 2> /dev/null
+wait $writer 2> /dev/null
+rm endless
+empty 'of none of these anything is left' "$(find . -name '*x.h5*')"
+finish
