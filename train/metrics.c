@@ -54,11 +54,17 @@ static int make_room(ttn_metrics *r)
     return 1;
 }
 
+/* -1: there is none of that name. */
+static int64_t place_of(const ttn_metrics *r, const char *name)
+{
+    for (int64_t i = 0; i < r->n; i++)
+        if (strcmp(r->metric[i].name, name) == 0) return i;
+    return -1;
+}
+
 void ttn_metrics_add(ttn_metrics *r, const char *name, double value)
 {
-    double before;
-    assert(ttn_metric_name_is_good(name) && !ttn_metrics_find(r, name, &before));
-    (void)before;
+    assert(ttn_metric_name_is_good(name) && place_of(r, name) < 0);
     if (!make_room(r)) {
         r->failed = 1;
         return;
@@ -70,12 +76,9 @@ void ttn_metrics_add(ttn_metrics *r, const char *name, double value)
 
 int ttn_metrics_find(const ttn_metrics *r, const char *name, double *ret)
 {
-    for (int64_t i = 0; i < r->n; i++)
-        if (strcmp(r->metric[i].name, name) == 0) {
-            *ret = r->metric[i].value;
-            return 1;
-        }
-    return 0;
+    const int64_t i = place_of(r, name);
+    if (i >= 0) *ret = r->metric[i].value;
+    return i >= 0;
 }
 
 void ttn_metrics_clear(ttn_metrics *r)

@@ -30,7 +30,7 @@
 
 #if SANITIZED
 /* AddressSanitizer asks for these. A size that no machine has is to be NULL, as without it, and not the end; what
- * clang's OpenMP keeps for its threads is no leak of ours. */
+ * clang's OpenMP keeps for its threads, and fontconfig for the fonts of a process, is no leak of ours. */
 #define ASKED_FOR __attribute__((visibility("default")))
 ASKED_FOR const char *__asan_default_options(void);
 ASKED_FOR const char *__lsan_default_options(void);
@@ -45,7 +45,7 @@ const char *__lsan_default_options(void)
 }
 const char *__lsan_default_suppressions(void)
 {
-    return "leak:libomp.so";
+    return "leak:libomp.so\nleak:libfontconfig.so";
 }
 #endif
 

@@ -191,8 +191,8 @@ static void no_line_is_wider_than_the_window(void **state)
     (void)state;
     for (int width = 60; width <= 200; width++)
         for (size_t i = 0; i < sizeof screens / sizeof *screens; i++) {
-            char *text = printed(screens[i].show, width, 0);
-            for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+            char *text = printed(screens[i].show, width, 0), *rest = NULL;
+            for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
                 if (ttn_columns(line) > width) fail_msg("%s, %d columns: %s", screens[i].name, width, line);
             free(text);
         }

@@ -117,14 +117,14 @@ static void make_chart(const ttn_history *h, ttn_curve curve, const char *run, c
 ttn_status ttn_curve_svg(const ttn_history *h, ttn_curve curve, const char *run, const char *prefix, char **ret,
                          ttn_error *err)
 {
-    curve_chart c;
+    curve_chart c = {.title = ""};
     make_chart(h, curve, run, &c);
     return ttn_chart_svg(&c.chart, prefix, ret, err);
 }
 
 ttn_status ttn_curve_save(const ttn_history *h, ttn_curve curve, const char *run, const char *path, ttn_error *err)
 {
-    curve_chart c;
+    curve_chart c = {.title = ""};
     make_chart(h, curve, run, &c);
     return ttn_chart_save(&c.chart, path, err);
 }
