@@ -27,7 +27,12 @@
  * the states of a sequence are joined in a binary tree over its chunks (to the larger c, then added). So the bits of a
  * sequence depend neither on threads nor on its place in the batch nor on what else is in it.
  *
+ * Measured in f32 on Zen 3, one thread (H 8, D 64, m 256, forward + backward): 0.77 of the rate of its own products issued bare
+ * at 8,192 rows (0.74 at 353), a row of 65,536 costs 0.95 of one of 4,096, and 8,192 rows take 1/17 of the time of our exact
+ * attention. What is not products is copies in and out of (N, H D), 8 %, and exp with its passes, 8 %.
+ *
  * A causal form visits the chunks in order with the same maps on tiles; it is not there yet. */
+#include <assert.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
@@ -575,6 +580,7 @@ static void sum_keys(const job *j, const task *k, scratch *own)
     ttn_favor_tile *t = &own->tile;
     const ttn_favor_state s = state_of(j, k);
     double *stat = j->w.stat + k->slot * N_STAT;
+    assert(s.S && s.z);
     no_statistics(stat);
     memset(s.z, 0, (size_t)f->M * sizeof *s.z);
     memset(s.sum_v, 0, (size_t)f->D * sizeof *s.sum_v);

@@ -100,10 +100,13 @@ static int64_t lens_reals(const ttn_favor_job *j)
 
 static ttn_favor_tile lens_at(const ttn_favor_job *j, real *memory)
 {
-    ttn_favor_tile t = {.x = memory};
-    t.u = t.x + TTN_FAVOR_TILE * j->D;
-    t.half = t.u + TTN_FAVOR_TILE * j->M;
-    t.shift = t.half + TTN_FAVOR_TILE;
+    ttn_favor_tile t = {0};
+    real **const part[] = {&t.x, &t.u, &t.half, &t.shift};
+    const int64_t width[] = {j->D, j->M, 1, 1};
+    for (int i = 0; i < 4; i++) {
+        *part[i] = memory;
+        memory += TTN_FAVOR_TILE * width[i];
+    }
     return t;
 }
 
