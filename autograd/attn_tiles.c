@@ -18,6 +18,7 @@
  * bare at n 2,048 on one thread, 0.86, 0.85 and 0.81 at 2,048, 4,096 and 8,192 on two; 0.66 to 0.72 of one plain sgemm.
  * exp and its passes are 8 to 10 % of the time, OpenBLAS's own copies 15 %. Dropout draws cost 6 ns a weight and halve the
  * rate of forward. */
+#include <assert.h>
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -195,6 +196,7 @@ static task find_task(const job *j, group g, int64_t number)
     const int64_t n = rows_of(j, s);
     const int64_t rest = number - p->first_tile[s] * p->H;
     task t = {.seq = s, .T = ttn_attn_tiles_of(n), .height = ttn_attn_height_of(n)};
+    assert(t.T > 0); /* the last sequence that begins there is not one without tiles */
     t.head = rest / t.T;
     t.base = before(p, p->first_row, s * p->H + t.head) - before(p, p->first_row, g.pair);
     return tile_of(j, t, rest % t.T);
