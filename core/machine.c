@@ -371,3 +371,12 @@ void ttn_machine_look(const char *root, ttn_machine *ret)
     ret->cores.usable = usable_cores(&ret->cores);
     ret->ram.usable = usable_memory(&ret->ram);
 }
+
+int64_t ttn_machine_resident(void)
+{
+    enum { KILOBYTE = 1024, ROOM = 4096 };
+    char text[ROOM];
+    if (!read_text("", "/proc/self/status", text, sizeof text)) return 0;
+    const int64_t kilobytes = number_of(text, "VmRSS:");
+    return kilobytes > 0 ? kilobytes * KILOBYTE : 0;
+}

@@ -39,4 +39,7 @@ typedef struct {
  * for it in tests, with proc/ and sys/ under it (affinity and ulimit are this process's all the same). */
 void ttn_machine_look(const char *root, ttn_machine *ret);
 
+/* Bytes of memory that this process has in use now; 0: unknown. */
+int64_t ttn_machine_resident(void);
+
 #endif
