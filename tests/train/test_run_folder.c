@@ -291,6 +291,33 @@ static void latest_leads_to_the_last_one_saved(void **state)
     ttn_run_folder_close(r);
 }
 
+/* Neither counted nor removed, also when it is the oldest; a link that leads nowhere, or to no step, is none. */
+static void the_best_stays_beside_the_newest(void **state)
+{
+    (void)state;
+    new_run();
+    ttn_error err = {0};
+    ttn_run_folder *r = opened();
+    for (int64_t step = 10; step <= 50; step += 10)
+        write_step(step);
+    assert_int_equal(ttn_run_best(run), -1);
+    assert_ok(ttn_run_set_best(r, 20, &err), &err);
+    assert_int_equal(ttn_run_best(run), 20);
+    assert_ok(ttn_run_retain(r, 2, -1, NULL, &err), &err);
+    assert_string_equal(steps(), "50 40 20");
+    assert_ok(ttn_run_retain(r, 1, 20, NULL, &err), &err); /* the one just saved is the best: it counts */
+    assert_string_equal(steps(), "20");
+    assert_ok(ttn_run_set_best(r, 70, &err), &err);
+    assert_int_equal(ttn_run_best(run), 70);
+    write_step(60);
+    assert_ok(ttn_run_retain(r, 1, -1, NULL, &err), &err);
+    assert_string_equal(steps(), "60");
+    assert_int_equal(remove(in_run("ckpt/best")), 0);
+    assert_int_equal(symlink("elsewhere", in_run("ckpt/best")), 0);
+    assert_int_equal(ttn_run_best(run), -1);
+    ttn_run_folder_close(r);
+}
+
 /* ---- saving beside the training ---- */
 
 typedef struct {
@@ -745,6 +772,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(retention_keeps_the_newest_and_whatever_is_not_its_own),
         cmocka_unit_test(copy_under_the_name_of_another_step_is_passed_over),
         cmocka_unit_test(latest_leads_to_the_last_one_saved),
+        cmocka_unit_test(the_best_stays_beside_the_newest),
         cmocka_unit_test(save_is_of_the_moment_it_was_asked_for),
         cmocka_unit_test(failure_is_told_once_and_the_next_save_goes_on),
         cmocka_unit_test(numbers_that_are_not_finite_are_told_and_not_saved),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "core/atomic.h"
 #include "core/disk.h"
 #include "core/lock.h"
@@ -20,7 +21,7 @@ struct ttn_run_folder {
     char path[PATH_MAX];
 };
 
-static const char LATEST[] = "latest", CHECKPOINTS[] = "ckpt";
+static const char LATEST[] = "latest", BEST[] = "best", CHECKPOINTS[] = "ckpt";
 
 /* ---- names ---- */
 
@@ -86,7 +87,8 @@ static ttn_status make_folder(const char *path, ttn_error *err)
 static int is_ours(const char *name, int is_folder)
 {
     int64_t step;
-    return is_folder ? ttn_step_parse(name, &step) : strcmp(name, LATEST) == 0;
+    if (is_folder) return ttn_step_parse(name, &step);
+    return strcmp(name, LATEST) == 0 || strcmp(name, BEST) == 0;
 }
 
 ttn_status ttn_run_folder_open(const char *path, const ttn_clock *clock, const ttn_log *log, ttn_run_folder **ret,
@@ -319,12 +321,34 @@ ttn_status ttn_run_newest(const char *path, const ttn_log *log, ttn_checkpoint *
 
 /* ---- around a save ---- */
 
+/* The link `name` leads to the checkpoint of a step. */
+static ttn_status set_link(const ttn_run_folder *r, const char *name, int64_t step, ttn_error *err)
+{
+    char path[PATH_MAX], target[TTN_STEP_NAME];
+    ttn_status status = path_in(r->path, name, path, err);
+    if (status != TTN_OK) return status;
+    return ttn_atomic_link(path, ttn_step_name(step, target), err);
+}
+
 ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *err)
 {
-    char path[PATH_MAX], name[TTN_STEP_NAME];
-    ttn_status status = path_in(r->path, LATEST, path, err);
-    if (status != TTN_OK) return status;
-    return ttn_atomic_link(path, ttn_step_name(step, name), err);
+    return set_link(r, LATEST, step, err);
+}
+
+ttn_status ttn_run_set_best(const ttn_run_folder *r, int64_t step, ttn_error *err)
+{
+    return set_link(r, BEST, step, err);
+}
+
+int64_t ttn_run_best(const char *path)
+{
+    char link[PATH_MAX], target[TTN_STEP_NAME];
+    int64_t step = -1;
+    if (path_in(path, BEST, link, NULL) != TTN_OK) return -1;
+    const ssize_t n = readlink(link, target, sizeof target - 1);
+    if (n <= 0) return -1;
+    target[n] = 0;
+    return ttn_step_parse(target, &step) ? step : -1;
 }
 
 /* m NULL: the folder has no manifest that can be read. */
@@ -423,12 +447,13 @@ ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, int64_t saved, cons
     int64_t *step;
     int64_t n;
     int n_kept = saved >= 0;
+    const int64_t best = ttn_run_best(r->path);
     assert(keep >= 1);
     ttn_status first = ttn_run_checkpoints(r->path, &step, &n, err);
     for (int64_t i = 0; i < n; i++) {
         char folder[PATH_MAX];
         int is_whole = 0;
-        if (step[i] == saved) continue;
+        if (step[i] == saved || step[i] == best) continue;
         ttn_status status = path_of_step(r->path, step[i], folder, err);
         if (status == TTN_OK) status = retain_one(folder, n_kept < keep, &is_whole, log, err);
         n_kept += is_whole;

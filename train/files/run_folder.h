@@ -3,6 +3,7 @@
  *     run/.lock                 who writes here (core/lock.h)
  *     run/ckpt/step-00012000/   a checkpoint (train/files/checkpoint.h)
  *     run/ckpt/latest           a link to the last one that was saved, for people and scripts; titin does not read it
+ *     run/ckpt/best             a link to the best one so far, by whatever the run judges them
  *
  * Everything else in these folders is somebody else's and is never touched.
  */
@@ -51,6 +52,9 @@ TTN_MUST_USE ttn_status ttn_step_check(const char *path, int64_t step, ttn_error
  * ckpt: none. *ret is the caller's (ttn_free). TTN_EIO, TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_error *err);
 
+/* The step that ckpt/best leads to; -1: there is no such link. Whether the checkpoint is there is not asked. */
+int64_t ttn_run_best(const char *path);
+
 /* What else is in path/ckpt because of titin. */
 typedef struct {
     char name[NAME_MAX + 1];
@@ -77,6 +81,9 @@ int ttn_run_may_replace(const ttn_run_folder *r, int64_t step, char *reason);
 
 /* Let ckpt/latest lead to the checkpoint of `step`. */
 TTN_MUST_USE ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *err);
+
+/* And ckpt/best: what it leads to is not removed by ttn_run_retain, and not counted either. */
+TTN_MUST_USE ttn_status ttn_run_set_best(const ttn_run_folder *r, int64_t step, ttn_error *err);
 
 /* Keep `keep` checkpoints (at least 1) and remove the others: that of step `saved`, which was just saved and may be older
  * than others of the run (-1: none was), and the newest. Counted are those whose manifest, lengths and step are right; others

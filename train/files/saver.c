@@ -23,6 +23,8 @@ struct ttn_saver {
     int is_running;        /* there is a thread to join */
     _Atomic int has_ended; /* it has nothing more to do */
     double waited;         /* s, of the caller, for this save */
+    int next_is_best;      /* the caller's */
+    int is_best;           /* this save */
     /* what the thread leaves; read after it was joined */
     ttn_status status;
     ttn_error err;
@@ -36,10 +38,11 @@ struct ttn_saver {
 static void tidy_up(ttn_saver *s, int64_t step)
 {
     ttn_error err = {0};
-    ttn_status linked = ttn_run_set_latest(s->run, step, &err);
-    ttn_status retained =
-        ttn_run_retain(s->run, s->options.keep, step, s->options.log, &err); /* the link matters to no save */
-    if (linked == TTN_OK && retained == TTN_OK) return;
+    ttn_status linked = ttn_run_set_latest(s->run, step, &err); /* the link matters to no save */
+    ttn_status best = s->is_best ? ttn_run_set_best(s->run, step, &err) : TTN_OK;
+    /* Without the link, what it led to until now, and what it should lead to, might be removed. */
+    ttn_status retained = best == TTN_OK ? ttn_run_retain(s->run, s->options.keep, step, s->options.log, &err) : TTN_OK;
+    if (linked == TTN_OK && best == TTN_OK && retained == TTN_OK) return;
     snprintf(s->report.warning, sizeof s->report.warning, "%s", err.text);
     ttn_log_say(s->options.log, TTN_LOG_WARNING, "step %lld is saved, but %s", (long long)step, err.text);
 }
@@ -166,6 +169,8 @@ ttn_status ttn_saver_save(ttn_saver *s, const ttn_weights *w, const ttn_named_te
     s->w = w;
     s->more = more;
     s->is_copied = s->options.copy_first;
+    s->is_best = s->next_is_best;
+    s->next_is_best = 0;
     s->err = (ttn_error){0};
     s->report = (ttn_saver_report){.step = state->step, .bytes = ttn_snapshot_bytes(s->snapshot)};
     int error = start_thread(s);
@@ -173,6 +178,11 @@ ttn_status ttn_saver_save(ttn_saver *s, const ttn_weights *w, const ttn_named_te
     if (error == 0) return TTN_OK;
     return TTN_FAIL(err, TTN_EIO, "step %lld: not saved, because no thread can be started: %s", (long long)state->step,
                     strerror(error));
+}
+
+void ttn_saver_mark_best(ttn_saver *s)
+{
+    s->next_is_best = 1;
 }
 
 void ttn_saver_destroy(ttn_saver *s)

@@ -57,6 +57,10 @@ TTN_MUST_USE ttn_status ttn_saver_create(const ttn_run_folder *run, const ttn_we
 TTN_MUST_USE ttn_status ttn_saver_save(ttn_saver *s, const ttn_weights *w, const ttn_named_tensor *more,
                                        const ttn_run_state *state, ttn_error *err);
 
+/* The next save is of the best model so far: when it is in place, ckpt/best leads to it, and it stays until another one is
+ * the best. */
+void ttn_saver_mark_best(ttn_saver *s);
+
 /* Wait until everything is copied. Cheap when nothing is being saved. */
 void ttn_saver_settle(ttn_saver *s);
 
