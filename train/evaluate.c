@@ -1,0 +1,177 @@
+#include <stdlib.h>
+#include "core/memory.h"
+#include "train/evaluate.h"
+#include "train/run_batch.h"
+
+struct ttn_evaluator {
+    ttn_evaluator_options options;
+    ttn_graph *graph;
+    ttn_model model;
+    ttn_plan *plan;
+    ttn_batch *batch;
+    ttn_validation *sums;
+    real *logits;      /* (R, V) */
+    real *loss;        /* (R) */
+    uint8_t *right;    /* (R) */
+    int64_t *sequence; /* (S) */
+};
+
+/* ---- creation ---- */
+
+static ttn_status create_plan(ttn_evaluator *e, ttn_error *err)
+{
+    const ttn_evaluator_options *o = &e->options;
+    e->graph = ttn_graph_create(o->capacity.extent);
+    ttn_model_build(e->graph, o->model, TTN_MODEL_LOSS, &e->model);
+    const int keep[] = {e->model.logits, e->model.loss_row};
+    const ttn_plan_options plan = {
+        .keep = keep,
+        .n_keep = sizeof keep / sizeof *keep,
+        .n_thread = o->n_thread,
+        .device = o->device,
+        .memory = o->memory,
+    };
+    ttn_status status = ttn_graph_check(e->graph, err);
+    if (status == TTN_OK) status = ttn_plan_create(e->graph, &plan, &e->plan, err);
+    return status == TTN_OK ? ttn_plan_attach(e->plan, o->weights, err) : status;
+}
+
+static int64_t count_of(const ttn_evaluator_options *o)
+{
+    return o->side ? ttn_subset_count(o->side) : o->from->n;
+}
+
+static ttn_status create_lists(ttn_evaluator *e, ttn_error *err)
+{
+    const ttn_extent n = e->options.capacity.extent;
+    const char *what = "the predictions of a batch";
+    e->logits = ttn_alloc_or_say(n.picks, (size_t)e->options.model->vocabulary * sizeof *e->logits, what, err);
+    e->loss = ttn_alloc_or_say(n.picks, sizeof *e->loss, what, err);
+    e->right = ttn_alloc_or_say(n.picks, sizeof *e->right, what, err);
+    e->sequence = ttn_alloc_or_say(n.seqs, sizeof *e->sequence, what, err);
+    return e->logits && e->loss && e->right && e->sequence ? TTN_OK : TTN_ENOMEM;
+}
+
+ttn_status ttn_evaluator_create(const ttn_evaluator_options *o, ttn_evaluator **ret, ttn_error *err)
+{
+    *ret = NULL;
+    ttn_evaluator *e = ttn_alloc_or_say(1, sizeof *e, "evaluation", err);
+    if (!e) return TTN_ENOMEM;
+    e->options = *o;
+    ttn_status status = create_plan(e, err);
+    if (status == TTN_OK) status = create_lists(e, err);
+    if (status == TTN_OK) status = ttn_batch_create(o->capacity.extent, &e->batch, err);
+    if (status == TTN_OK) status = ttn_validation_create(count_of(o), &o->frequencies, &e->sums, err);
+    if (status == TTN_OK)
+        *ret = e;
+    else
+        ttn_evaluator_destroy(e);
+    return status;
+}
+
+void ttn_evaluator_destroy(ttn_evaluator *e)
+{
+    if (!e) return;
+    ttn_validation_destroy(e->sums);
+    ttn_batch_destroy(e->batch);
+    ttn_free(e->logits);
+    ttn_free(e->loss);
+    ttn_free(e->right);
+    ttn_free(e->sequence);
+    ttn_plan_destroy(e->plan);
+    ttn_graph_destroy(e->graph);
+    ttn_free(e);
+}
+
+/* ---- a batch ---- */
+
+/* The most probable token; of several the first. */
+static int64_t best_of(const real *logit, int64_t n)
+{
+    int64_t best = 0;
+    for (int64_t v = 1; v < n; v++)
+        if (logit[v] > logit[best]) best = v;
+    return best;
+}
+
+/* Which sequence of the validation each of the batch's is. */
+static void number_sequences(ttn_evaluator *e)
+{
+    const ttn_evaluator_options *o = &e->options;
+    for (int64_t s = 0; s < e->batch->used.seqs; s++) {
+        const int64_t i = (int64_t)(e->batch->sample[s] - o->from->first_sample);
+        e->sequence[s] = o->side ? ttn_subset_below(o->side, i) : i;
+    }
+}
+
+static void judge(ttn_evaluator *e)
+{
+    const ttn_batch *b = e->batch;
+    const int64_t V = e->options.model->vocabulary;
+    for (int64_t r = 0; r < b->used.picks; r++)
+        e->right[r] = b->index[r] >= 0 && best_of(e->logits + r * V, V) == b->target[r];
+    number_sequences(e);
+    const ttn_predicted predicted = {
+        .batch = b,
+        .sequence = e->sequence,
+        .loss = e->loss,
+        .right = e->right,
+        .is_causal = e->options.rules.objective == TTN_OBJECTIVE_CLM,
+    };
+    ttn_validation_add(e->sums, &predicted);
+}
+
+static ttn_status evaluate_batch(ttn_evaluator *e, ttn_error *err)
+{
+    if (e->batch->targets == 0) return TTN_OK;
+    ttn_status status = ttn_run_batch(e->plan, e->batch, &(ttn_run_batch_when){.seed = e->options.seed}, err);
+    if (status == TTN_OK) status = ttn_plan_read(e->plan, e->model.logits, e->logits, err);
+    if (status == TTN_OK) status = ttn_plan_read(e->plan, e->model.loss_row, e->loss, err);
+    if (status == TTN_OK) judge(e);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static ttn_status evaluate_masking(ttn_evaluator *e, int64_t masking, ttn_error *err)
+{
+    const ttn_evaluator_options *o = &e->options;
+    const ttn_sampler_options options = {
+        .from = o->from,
+        .side = o->side,
+        .rules = o->rules,
+        .capacity = o->capacity,
+        .seed = o->seed,
+        .epochs = 1,
+        .is_fixed = 1,
+        .masking = masking,
+    };
+    ttn_sampler *sampler = NULL;
+    ttn_status status = ttn_sampler_create(&options, &sampler, err);
+    while (status == TTN_OK) {
+        if (o->goes_on && !o->goes_on(o->ctx)) {
+            status = TTN_FAIL(err, TTN_ESTOPPED, "the evaluation was stopped");
+            break;
+        }
+        status = ttn_sampler_next(sampler, e->batch, err);
+        if (status == TTN_OK) status = evaluate_batch(e, err);
+    }
+    ttn_sampler_destroy(sampler);
+    return status == TTN_EOF ? TTN_OK : status;
+}
+
+ttn_status ttn_evaluator_run(ttn_evaluator *e, ttn_validation_result *ret, ttn_error *err)
+{
+    *ret = (ttn_validation_result){0};
+    ttn_validation_clear(e->sums);
+    ttn_status status = TTN_OK;
+    for (int64_t k = 0; k < e->options.maskings && status == TTN_OK; k++)
+        status = evaluate_masking(e, k, err);
+    if (status == TTN_OK) ttn_validation_result_of(e->sums, ret);
+    return status;
+}
+
+const ttn_validation *ttn_evaluator_sums(const ttn_evaluator *e)
+{
+    return e->sums;
+}
