@@ -10,9 +10,11 @@
 #include "data/split.h"
 #include "data/store.h"
 #include "train/config_impl.h"
+#include "train/dataset.h"
 #include "train/model.h"
 #include "train/optim.h"
 #include "train/schedule.h"
+#include "train/train_spec.h"
 
 /* ---- kinds of attention: whatever the registry has ---- */
 
@@ -114,9 +116,11 @@ static const struct {
 /* ---- train ---- */
 
 static const ttn_config_module *const modules_of_train[] = {
+    &ttn_dataset_module,
     &ttn_model_module,
     &ttn_optim_module,
     &ttn_schedule_module,
+    &ttn_train_module,
 };
 
 enum {

@@ -1,0 +1,348 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/disk.h"
+#include "core/hash.h"
+#include "core/memory.h"
+#include "data/split.h"
+#include "train/dataset.h"
+
+struct ttn_dataset {
+    char path[PATH_MAX];
+    ttn_store *store;
+    ttn_sequences sequences;
+    ttn_subset *train, *valid;
+    const char *split; /* borrowed from the values */
+};
+
+/* ---- the row ---- */
+
+static const ttn_option options[] = {
+    {.name = "data.train",
+     .type = TTN_OPTION_PATH,
+     .is_list = 1,
+     .fallback = "",
+     .help = "what to train on: a store made by titin data pack, or files in FASTA, which are packed first",
+     .since = "0.1"},
+};
+
+typedef struct {
+    ttn_list train;
+} settings;
+
+static const ttn_option_field fields[] = {TTN_FIELD(settings, train, "data.train")};
+
+static ttn_status read_settings(const ttn_values *v, settings *ret, ttn_error *err)
+{
+    *ret = (settings){0};
+    return ttn_values_fill(v, fields, sizeof fields / sizeof *fields, ret, err);
+}
+
+static ttn_status read_module(const void *self, const ttn_values *v, ttn_error *err)
+{
+    (void)self;
+    settings s;
+    return read_settings(v, &s, err);
+}
+
+const ttn_config_module ttn_dataset_module = {
+    .name = "data set",
+    .row = options,
+    .n_row = sizeof options / sizeof *options,
+    .read = read_module,
+};
+
+/* ---- what packing depends on ---- */
+
+enum { PIECE = 1 << 20, SIGNATURE = 8 };
+
+static ttn_status cannot(const char *path, const char *what, int error, ttn_error *err)
+{
+    return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be %s: %s", path, what, strerror(error));
+}
+
+/* All bytes of a file into the hash; whether it begins as HDF5 does. */
+static ttn_status hash_file(ttn_hash *h, const char *path, unsigned char *room, int *ret_is_store, ttn_error *err)
+{
+    static const unsigned char signature[SIGNATURE] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1A, '\n'};
+    *ret_is_store = 0;
+    if (strcmp(path, "-") == 0)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "data.train: standard input can be read once, and a run reads its data many times: pack it "
+                        "first (titin data pack - -o NAME.h5)");
+    const int fd = ttn_disk_open(path, O_RDONLY, 0);
+    if (fd < 0) return cannot(path, "opened", errno, err);
+    ttn_status status = TTN_OK;
+    int64_t at = 0;
+    while (status == TTN_OK && !*ret_is_store) {
+        const ssize_t n = ttn_disk_read_at(fd, room, PIECE, at);
+        if (n < 0) status = cannot(path, "read", errno, err);
+        if (n <= 0) break;
+        *ret_is_store = at == 0 && n >= SIGNATURE && memcmp(room, signature, SIGNATURE) == 0;
+        ttn_hash_update(h, room, (size_t)n);
+        at += n;
+    }
+    ttn_disk_close(fd);
+    return status;
+}
+
+/* The rows' values, as texts. */
+static void hash_rows(ttn_hash *h, const ttn_values *v, const ttn_option *row, int n_row)
+{
+    char room[TTN_OPTION_VALUE];
+    for (int i = 0; i < ttn_values_count(v); i++) {
+        const ttn_option *o = ttn_values_row(v, i);
+        /* How much memory packing takes changes nothing of what it makes. */
+        if (!ttn_option_find(row, n_row, o->name) || strcmp(o->name, "pack.memory") == 0) continue;
+        const ttn_option_value *value = ttn_values_at(v, i);
+        ttn_hash_update(h, o->name, strlen(o->name) + 1);
+        for (int j = 0; j < value->n; j++) {
+            const char *text = ttn_option_write(o, value->item[j], room);
+            ttn_hash_update(h, text, strlen(text) + 1);
+        }
+    }
+}
+
+/* *ret_is_store: the only file is a store, and nothing is to be packed. */
+static ttn_status hash_all(const ttn_values *v, const ttn_list *file, const ttn_pack_rules *rules, ttn_hash128 *ret,
+                           int *ret_is_store, ttn_error *err)
+{
+    ttn_hash *h = NULL;
+    unsigned char *room = ttn_alloc_or_say(PIECE, 1, "reading data.train", err);
+    ttn_status status = room ? ttn_hash_create(&h, err) : TTN_ENOMEM;
+    *ret_is_store = 0;
+    for (int i = 0; i < file->n && status == TTN_OK; i++) {
+        status = hash_file(h, file->item[i].text, room, ret_is_store, err);
+        if (status == TTN_OK && *ret_is_store && file->n > 1)
+            status = TTN_FAIL(err, TTN_EINVAL,
+                              "data.train: %s is a store, and stands beside other files: name it alone, or pack all of "
+                              "them from their sequences",
+                              file->item[i].text);
+    }
+    if (status == TTN_OK) {
+        const int64_t number[] = {TTN_STORE_VERSION, rules->makes_clusters, file->n};
+        ttn_hash_update(h, number, sizeof number);
+        hash_rows(h, v, ttn_fasta_options, ttn_fasta_n_options);
+        hash_rows(h, v, ttn_pack_options, ttn_pack_n_options);
+        hash_rows(h, v, ttn_cluster_options, ttn_cluster_n_options);
+        *ret = ttn_hash_final(h);
+    }
+    ttn_hash_destroy(h);
+    ttn_free(room);
+    return status;
+}
+
+/* ---- packing ---- */
+
+/* "proteins" of "data/proteins.fasta.gz": what the store is called after. */
+static void stem_of(const char *path, char *ret, size_t room)
+{
+    const char *name = path + ttn_disk_folder_length(path);
+    snprintf(ret, room, "%.*s", (int)strcspn(name, "."), name);
+    if (!ret[0]) snprintf(ret, room, "data");
+}
+
+static ttn_status name_store(ttn_dataset *d, const char *folder, const char *first, ttn_hash128 hash, ttn_error *err)
+{
+    char stem[64], key[TTN_HASH_TEXT];
+    stem_of(first, stem, sizeof stem);
+    const int n = snprintf(d->path, sizeof d->path, "%s/%s-%.16s.h5", folder, stem, ttn_hash_print(hash, key));
+    if (n >= (int)sizeof d->path) return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long", folder);
+    return TTN_OK;
+}
+
+static int is_there(const char *path)
+{
+    const int fd = ttn_disk_open(path, O_RDONLY, 0);
+    if (fd >= 0) ttn_disk_close(fd);
+    return fd >= 0;
+}
+
+static ttn_status pack(ttn_dataset *d, const ttn_list *file, const ttn_pack_rules *rules, const ttn_dataset_options *o,
+                       ttn_error *err)
+{
+    if (is_there(d->path)) return TTN_OK;
+    if (ttn_disk_mkdir(o->folder, 0777) != 0 && errno != EEXIST) return cannot(o->folder, "made", errno, err);
+    const char **name = ttn_alloc_or_say(file->n, sizeof *name, "the list data.train", err);
+    if (!name) return TTN_ENOMEM;
+    for (int i = 0; i < file->n; i++)
+        name[i] = file->item[i].text;
+    ttn_pack_facts facts;
+    ttn_status status = ttn_pack(name, file->n, d->path, rules, o->listener, NULL, &facts, err);
+    ttn_free(name);
+    if (status == TTN_OK)
+        ttn_log_say(o->log, TTN_LOG_INFO, "packed %d file%s to %s", file->n, file->n == 1 ? "" : "s", d->path);
+    return status;
+}
+
+/* Sets d->path, and makes sure that the store is there. */
+static ttn_status find_store(ttn_dataset *d, const ttn_values *v, const ttn_split_rules *split,
+                             const ttn_dataset_options *o, ttn_error *err)
+{
+    settings s;
+    ttn_pack_rules rules;
+    ttn_hash128 hash;
+    int is_store;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_status status = read_settings(v, &s, err);
+    if (status == TTN_OK) status = ttn_pack_rules_of(&reader, &rules, err);
+    if (status != TTN_OK) return status;
+    if (s.train.n == 0)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "data.train says what to train on, and is not set: data.train=proteins.fasta, or a store");
+    rules.makes_clusters = split->kind == TTN_SPLIT_CLUSTER;
+    rules.titin_version = o->titin_version;
+    status = hash_all(v, &s.train, &rules, &hash, &is_store, err);
+    if (status != TTN_OK) return status;
+    if (!is_store) {
+        status = name_store(d, o->folder, s.train.item[0].text, hash, err);
+        return status == TTN_OK ? pack(d, &s.train, &rules, o, err) : status;
+    }
+    if (snprintf(d->path, sizeof d->path, "%s", s.train.item[0].text) >= (int)sizeof d->path)
+        return TTN_FAIL(err, TTN_EINVAL, "data.train: the path is too long");
+    return TTN_OK;
+}
+
+/* ---- opening ---- */
+
+static ttn_status check_alphabet(const ttn_dataset *d, const ttn_option_reader *reader, ttn_error *err)
+{
+    ttn_fasta_rules rules;
+    ttn_status status = ttn_fasta_rules_of(reader, &rules, err);
+    if (status != TTN_OK) return status;
+    const ttn_alphabet *store = ttn_store_describe(d->store)->alphabet;
+    if (strcmp(store->name, rules.alphabet->name) == 0) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "%s: was packed for the alphabet '%s', and data.alphabet is '%s': pack the sequences again, or set "
+                    "data.alphabet=%s",
+                    d->path, store->name, rules.alphabet->name, store->name);
+}
+
+/* The training side is what is not held out. */
+static ttn_status make_sides(ttn_dataset *d, const ttn_split_rules *split, ttn_error *err)
+{
+    ttn_status status = ttn_split_store(d->store, split, &d->valid, err);
+    if (status == TTN_OK) status = ttn_subset_create(d->sequences.n, &d->train, err);
+    if (status != TTN_OK) return status;
+    for (int64_t i = 0; i < d->sequences.n; i++)
+        if (!ttn_subset_has(d->valid, i)) ttn_subset_add(d->train, i);
+    ttn_subset_close(d->train);
+    return TTN_OK;
+}
+
+static ttn_status open_store(ttn_dataset *d, const ttn_values *v, const ttn_split_rules *split, ttn_error *err)
+{
+    int64_t cache;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_status status = ttn_store_cache_of(&reader, &cache, err);
+    if (status == TTN_OK) status = ttn_store_open(d->path, cache, &d->store, err);
+    if (status == TTN_OK) status = check_alphabet(d, &reader, err);
+    if (status != TTN_OK) return status;
+    d->sequences = ttn_store_sequences(d->store);
+    return make_sides(d, split, err);
+}
+
+ttn_status ttn_dataset_open(const ttn_values *values, const ttn_dataset_options *o, ttn_dataset **ret, ttn_error *err)
+{
+    *ret = NULL;
+    ttn_dataset *d = ttn_alloc_or_say(1, sizeof *d, "the data set", err);
+    if (!d) return TTN_ENOMEM;
+    ttn_split_rules split;
+    const ttn_option_reader reader = ttn_values_reader(values);
+    ttn_status status = ttn_split_rules_of(&reader, &split, err);
+    if (status == TTN_OK) status = reader.get_text(reader.self, "data.split", 0, &d->split, err);
+    if (status == TTN_OK) status = find_store(d, values, &split, o, err);
+    if (status == TTN_OK) status = open_store(d, values, &split, err);
+    if (status == TTN_OK)
+        *ret = d;
+    else
+        ttn_dataset_close(d);
+    return status;
+}
+
+void ttn_dataset_close(ttn_dataset *d)
+{
+    if (!d) return;
+    ttn_subset_destroy(d->train);
+    ttn_subset_destroy(d->valid);
+    ttn_store_close(d->store);
+    ttn_free(d);
+}
+
+/* ---- what is in it ---- */
+
+const ttn_sequences *ttn_dataset_sequences(const ttn_dataset *d)
+{
+    return &d->sequences;
+}
+
+const ttn_subset *ttn_dataset_train(const ttn_dataset *d)
+{
+    return d->train;
+}
+
+const ttn_subset *ttn_dataset_valid(const ttn_dataset *d)
+{
+    return ttn_subset_count(d->valid) > 0 ? d->valid : NULL;
+}
+
+const ttn_store_facts *ttn_dataset_facts(const ttn_dataset *d)
+{
+    return ttn_store_describe(d->store);
+}
+
+const char *ttn_dataset_split(const ttn_dataset *d)
+{
+    return d->split;
+}
+
+const char *ttn_dataset_path(const ttn_dataset *d)
+{
+    return d->path;
+}
+
+ttn_status ttn_dataset_frequencies(const ttn_dataset *d, ttn_frequencies *ret, ttn_error *err)
+{
+    const ttn_sequences *s = &d->sequences;
+    const ttn_store_facts *facts = ttn_store_describe(d->store);
+    const int64_t n = ttn_subset_count(d->train);
+    const int64_t stride = facts->residues / TTN_DATASET_LOOKED_AT + 1;
+    int64_t count[TTN_MAX_TOKENS] = {0};
+    uint8_t *token = ttn_alloc_or_say(facts->longest, 1, "the longest sequence", err);
+    ttn_status status = token ? TTN_OK : TTN_ENOMEM;
+    for (int64_t k = 0; k < n && status == TTN_OK; k += stride) {
+        const int64_t i = ttn_subset_at(d->train, k);
+        const int64_t length = s->length(s->self, i);
+        status = s->tokens(s->self, i, 0, length, token, err);
+        for (int64_t j = 0; j < length && status == TTN_OK; j++)
+            count[token[j]]++;
+    }
+    ttn_free(token);
+    if (status == TTN_OK) ttn_frequencies_of(s->alphabet, count, ret);
+    return status;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+int64_t ttn_dataset_median(const ttn_dataset *d)
+{
+    enum { LOOKED_AT = 100000 };
+    const ttn_sequences *s = &d->sequences;
+    const int64_t n = s->n < LOOKED_AT ? s->n : LOOKED_AT;
+    int64_t *length = ttn_alloc_array(n, sizeof *length);
+    if (!length) return 0;
+    for (int64_t i = 0; i < n; i++)
+        length[i] = s->length(s->self, (int64_t)((double)i * (double)s->n / (double)n));
+    qsort(length, (size_t)n, sizeof *length, compare);
+    const int64_t median = length[n / 2];
+    ttn_free(length);
+    return median;
+}

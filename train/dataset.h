@@ -1,0 +1,51 @@
+/* The data of a run: data.train of a configuration, as sequences with two sides.
+ *
+ * data.train names a store (`titin data pack`), or files of sequences: these are packed first, to a store beside the run
+ * whose name has a checksum of the files and of all that packing depends on. So it is done once, and again only when
+ * something of it has changed.
+ */
+#ifndef TTN_DATASET_H
+#define TTN_DATASET_H
+
+#include "core/log.h"
+#include "data/pack.h"
+#include "data/store.h"
+#include "data/subset.h"
+#include "train/config.h"
+#include "train/validation.h"
+
+/* The row data.train. */
+extern const ttn_config_module ttn_dataset_module;
+
+typedef struct {
+    const char *folder; /* for stores that are packed here; made when it is needed, its parent must be there */
+    const ttn_pack_listener *listener; /* of packing; NULL: nobody */
+    const char *titin_version;
+    const ttn_log *log;
+} ttn_dataset_options;
+
+typedef struct ttn_dataset ttn_dataset;
+
+/* *ret is the caller's. TTN_EINVAL: data.train is missing, or names a store beside other files; TTN_EFORMAT: what is wrong
+ * with a file; TTN_ESTOPPED: the listener said so; what store, pack and split return. */
+TTN_MUST_USE ttn_status ttn_dataset_open(const ttn_values *values, const ttn_dataset_options *o, ttn_dataset **ret,
+                                         ttn_error *err);
+void ttn_dataset_close(ttn_dataset *d); /* NULL is fine */
+
+/* Borrowed until it is closed. */
+const ttn_sequences *ttn_dataset_sequences(const ttn_dataset *d);
+const ttn_subset *ttn_dataset_train(const ttn_dataset *d);
+const ttn_subset *ttn_dataset_valid(const ttn_dataset *d); /* NULL: nothing is held out */
+const ttn_store_facts *ttn_dataset_facts(const ttn_dataset *d);
+const char *ttn_dataset_path(const ttn_dataset *d);  /* of the store */
+const char *ttn_dataset_split(const ttn_dataset *d); /* data.split: "cluster" */
+
+/* Residues' frequencies on the training side: of all, or of sequences spread evenly over it where there are more than
+ * TTN_DATASET_LOOKED_AT residues. */
+enum { TTN_DATASET_LOOKED_AT = 100000000 };
+TTN_MUST_USE ttn_status ttn_dataset_frequencies(const ttn_dataset *d, ttn_frequencies *ret, ttn_error *err);
+
+/* Half of the sequences are shorter: of all, or of a hundred thousand spread evenly over them. 0: no memory. */
+int64_t ttn_dataset_median(const ttn_dataset *d);
+
+#endif
