@@ -41,6 +41,7 @@ loader.o  pthread_(create|join|sigmask|mutex_[a-z]+|cond_[a-z]+)|sigfillset  # a
 lock.o    flock|fstat|l?stat|ftruncate|pwrite|getpid|gethostname  # the lock of a folder, and who holds it
 doctor.o  open|close|write|fsync|unlink|getpid|statfs|statvfs|getenv|omp_get_proc_bind|omp_get_num_places  # what a run would find
 machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  # what a process may use
+journal.o  gethostname  # in the name of a file of events
 manifest.o  fstat|json_[a-z_]+  # trees of JSON, lengths of files
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
 metrics_log.o  stat|fstat|ftruncate  # a part of a line is taken back
@@ -53,6 +54,10 @@ safetensors.o  json_[a-z_]+  # the index
 safetensors_info.o  stat  # what a folder holds
 safetensors_header.o  strcasecmp  # a type in small letters
 safetensors_write.o   lstat|json_[a-z_]+  # the index, and what stands in its way
+nonfinite.o  json_[a-z_]+  # trees of JSON
+replay.o  stat  # is there a checkpoint
+run_json.o  gethostname|getpid|access|json_[a-z_]+  # who ran it, and trees of JSON
+training_create.o  stat  # what is in a folder
 saver.o   pthread_(create|join|sigmask|mutex_[a-z]+|cond_[a-z]+)|sigfillset  # a thread that writes
 reader.o  open|close|fstat|pread  # files that are read by position
 fasta.o   regcomp|regfree|regerror  # ids by expression
@@ -63,7 +68,7 @@ store.o     pthread_mutex_(lock|unlock)  # several threads read from one file
 store_open.o  pthread_mutex_[a-z]+
 source_file.o  read|stat|lstat|fstat|readlink|realpath|poll  # files, pipes, standard input
 source_gzip.o  crc32|inflate|inflateInit2_|inflateReset|inflateEnd  # zlib
-run_folder.o  l?stat|opendir|readdir|closedir  # what lies in a folder
+run_folder.o  l?stat|readlink|opendir|readdir|closedir  # what lies in a folder, and which checkpoint is the best
 run_state.o  json_[a-z_]+  # trees of JSON
 '
 
