@@ -293,6 +293,12 @@ F :=
 faults: setup
 	@tests/faults/run $(F)
 
+# ---- the first model ----
+
+quickstart: setup
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@BUILD=$(BUILD) configs/quickstart.sh
+
 # ---- data ----
 
 data:
@@ -387,6 +393,7 @@ print-%:
 help:
 	@sed -n 's/^#: //p' Makefile
 #: make                         build/libtitin.a, build/libtitin.so and the program build/titin
+#: make quickstart              set-up, build, and a first model of the sample of proteins: some minutes
 #: make test [T=core/rng]       all set-up, both precisions, all tests or those whose name matches
 #: make SAN=1 test              the same under AddressSanitizer and UndefinedBehaviorSanitizer (f32)
 #: make test-long               full sweeps, and every planted fault
@@ -403,7 +410,7 @@ help:
 #:            CUDA=1 with kernels for GPUs  CUDA_HOME=/usr/local/cuda
 
 FORCE:
-PHONY := all data setup test test-long test-programs faults bench bench-programs gpu-programs fuzz fuzz-programs format lint install \
+PHONY := all quickstart data setup test test-long test-programs faults bench bench-programs gpu-programs fuzz fuzz-programs format lint install \
          uninstall clean help FORCE
 .PHONY: $(PHONY)
 .SECONDARY:

@@ -58,8 +58,7 @@ static void look_at_threads(ttn_doctor_threads *ret)
 
 enum { SIDE = 512 };
 
-/* flop a second by n_thread threads, each with products of its own, for about `seconds`. 0: no memory. */
-static double measure_rate(int n_thread, double seconds)
+double ttn_doctor_rate(int n_thread, double seconds)
 {
     const int64_t n = (int64_t)SIDE * SIDE;
     float *in = ttn_alloc_array(2 * n, sizeof *in);
@@ -90,9 +89,9 @@ static ttn_status measure_rates(double seconds, ttn_doctor_report *ret, ttn_erro
 {
     const int n = ret->threads.n;
     if (seconds <= 0 || ret->blas_status != TTN_OK) return TTN_OK;
-    measure_rate(n, 0); /* OpenMP's threads are there, and the clock of the processor has gone up */
-    ret->rate_one = measure_rate(1, seconds);
-    ret->rate_all = n > 1 ? measure_rate(n, seconds) : ret->rate_one;
+    ttn_doctor_rate(n, 0); /* OpenMP's threads are there, and the clock of the processor has gone up */
+    ret->rate_one = ttn_doctor_rate(1, seconds);
+    ret->rate_all = n > 1 ? ttn_doctor_rate(n, seconds) : ret->rate_one;
     if (ret->rate_one > 0 && ret->rate_all > 0) return TTN_OK;
     return TTN_FAIL(err, TTN_ENOMEM, "no memory to measure the speed of products with %d threads", n);
 }

@@ -65,6 +65,10 @@ typedef struct {
  * with the machine is in the report and is no failure. */
 TTN_MUST_USE ttn_status ttn_doctor_examine(const ttn_doctor_request *request, ttn_doctor_report *ret, ttn_error *err);
 
+/* sgemm on this machine: flop a second by n_thread threads, each with products of its own, for about `seconds`; after
+ * ttn_start. 0: no memory. */
+double ttn_doctor_rate(int n_thread, double seconds);
+
 /* From everything else in the report: its warnings. */
 void ttn_doctor_judge(ttn_doctor_report *r);
 

@@ -3,6 +3,8 @@
 #include "train/cli/command.h"
 
 const ttn_command *const ttn_commands[] = {
+    &ttn_cmd_train,
+    &ttn_cmd_replay,
     &ttn_cmd_config_show,
     &ttn_cmd_config_explain,
     &ttn_cmd_config_diff,

@@ -22,6 +22,8 @@ int main(int argc, char **argv)
     ttn_error err = {0};
     /* `titin … | head` ends us without a word, also where whoever started us ignores the signal, as some do by mistake. */
     signal(SIGPIPE, SIG_DFL);
+    /* A limit on file sizes (ulimit -f) is a write that fails, with a sentence, and not the end of us. */
+    signal(SIGXFSZ, SIG_IGN);
     fill_closed_streams();
     ttn_status status = ttn_cpu_check(&err);
     if (status != TTN_OK) return ttn_program_fail(status, &err);

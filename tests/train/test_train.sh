@@ -1,0 +1,186 @@
+#!/bin/bash
+# titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says.
+cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
+plan 44
+
+unset NO_COLOR COLUMNS TERM
+export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
+titin=$PWD/$BUILD/titin
+sample=$PWD/data/sample/proteins-500.fasta.gz
+cd "$work" || exit 1
+zcat "$sample" | awk '/^>/ { n++ } n > 80 { exit } { print }' > small.fa
+
+cat > tiny.yaml << 'END'
+model: {layers: 1, width: 16, heads: 2, token_dropout: yes, dropout: 0.1}
+optim: {lr: 0.01}
+schedule: {warmup: 5}
+batch: {rows: 480}
+data: {train: [small.fa], max_len: 100, valid: 0.2}
+train: {steps: 20, shards: 2, eval_every: 6, save_every: 4, log_every: 1, threads: 1}
+END
+
+# train ARGUMENT...: $code, $out and $err of the program.
+train() {
+    "$titin" train tiny.yaml "$@" > out 2> err
+    code=$?
+    out=$(< out)
+    err=$(< err)
+}
+
+# begin ARGUMENT...: the same in the background, as $pid.
+begin() {
+    "$titin" train tiny.yaml "$@" > out 2> err &
+    pid=$!
+}
+
+# until_step RUN STEP: waits until it is in the metrics, or the program has ended.
+until_step() {
+    while kill -0 "$pid" 2> /dev/null && ! grep -q "^{\"step\":$2," "$1/metrics.jsonl" 2> /dev/null; do sleep 0.005; done
+}
+
+ended() {
+    wait "$pid"
+    code=$?
+    out=$(< out)
+    err=$(< err)
+}
+
+# What a run has come to: weights, moments, metrics without what belongs to the machine and the hour.
+result() {
+    md5sum < "$1/ckpt/step-00000020/model.safetensors"
+    md5sum < "$1/ckpt/step-00000020/optim-r0000-of-0001.safetensors"
+    sed 's/"date":[0-9]*,//; s/,"perf[^}]*//' "$1/metrics.jsonl"
+}
+
+# ---- a run ----
+
+train train.out=whole
+same 'a run ends well' "$code" 0
+whole=$(result whole)
+check 'with a first screen' grep -q '^titin trains whole' <<< "$out"
+check 'with its first loss beside that of knowing nothing' grep -q 'first loss .* ln 33' <<< "$out"
+check 'with lines of progress on stderr' grep -q '^step  *[0-9]*/20 .* loss ' <<< "$err"
+check 'with a last screen' grep -q '^done: 20 steps in ' <<< "$out"
+for file in config.resolved.yaml run.json metrics.jsonl loss.svg report.html ckpt/best ckpt/latest; do
+    check "leaves $file" test -s "whole/$file"
+done
+check 'titin info knows the run' "$titin" info --verify whole
+empty 'no temporary stays behind' "$(find whole data -name '.*.tmp*' -o -name '.trash*')"
+
+train
+same 'without train.out the folder is called after the configuration' "$code $(ls run)" "0 data
+tiny"
+train --dry-run train.out=dry
+same 'a dry run shows its first screen' "$code $(grep -c '^titin trains\|^  steps ' <<< "$out")" "0 2"
+check 'and leaves no run' test ! -e dry
+
+# ---- killed ----
+
+unlike=
+for step in 1 5 6 11 17; do
+    rm -rf killed
+    begin train.out=killed
+    until_step killed "$step"
+    kill -9 "$pid"
+    wait "$pid" 2> /dev/null
+    train train.out=killed --resume train.threads=3
+    [ "$code" = 0 ] || unlike+="killed behind step $step: exit code $code: $err"$'\n'
+    [ "$(result killed)" = "$whole" ] || unlike+="killed behind step $step: another result"$'\n'
+done
+empty 'killed at any of five moments, it goes on to the same bits' "$unlike"
+
+# ---- signals ----
+
+rm -rf asked
+unlike=
+n=0
+for signal in TERM INT USR1 TERM INT USR1 TERM TERM TERM; do
+    begin train.out=asked --resume
+    while kill -0 "$pid" 2> /dev/null && ! grep -q 'titin trains' out; do sleep 0.005; done
+    sleep "0.0$n"
+    kill "-$signal" "$pid" 2> /dev/null
+    ended
+    [ "$code" = 75 ] || [ "$code" = 0 ] || unlike+="$signal: exit code $code: $err"$'\n'
+    n=$((n + 1))
+done
+train train.out=asked --resume
+same 'asked nine times by signals, it goes on to the same bits' "$code $unlike$(result asked)" "0 $whole"
+
+begin train.out=stopped
+until_step stopped 2
+kill -TERM "$pid"
+ended
+same 'SIGTERM: exit code 75' "$code" 75
+check 'says where, and how to go on' grep -q 'stopped at step [0-9]*, and saved: --resume goes on from there$' <<< "$err"
+check 'with the command to copy' grep -q 'titin train tiny.yaml train.out=stopped --resume' <<< "$out"
+
+begin train.out=hung train.steps=20
+until_step hung 2
+kill -HUP "$pid"
+ended
+same 'a closed terminal does not end it' "$code $(result hung)" "0 $whole"
+
+begin train.out=saved train.steps=1000000 train.save_every=0 train.eval_every=0
+until_step saved 2
+kill -USR2 "$pid"
+for _ in {1..400}; do [ -e saved/ckpt/latest ] && break || sleep 0.01; done
+check 'SIGUSR2 saves' test -e saved/ckpt/latest
+check 'and it goes on' kill -0 "$pid"
+# A second SIGINT ends it at once, and not after a step and a save.
+kill -INT "$pid"
+kill -INT "$pid"
+wait "$pid" 2> /dev/null
+code=$?
+check 'a second SIGINT ends it at once, or the first has' test "$code" = 130 -o "$code" = 75
+
+# ---- refused ----
+
+# refused NAME CODE WORDS ARGUMENT...: that exit code, one sentence with these words.
+refused() {
+    local name=$1 expected=$2 words=$3
+    shift 3
+    train "$@"
+    if [ "$code" = "$expected" ] && grep -q -F -- "$words" <<< "$err"; then ok "$name"; else not_ok "$name" "exit code $code
+$err"; fi
+}
+
+refused 'another run in the folder' 2 'there is a run, saved at step 20: --resume goes on with it' train.out=whole
+refused 'a key that does not exist' 2 'train.step' train.out=x train.step=5
+refused 'a file that is not there' 2 'nothing.fa' train.out=x data.train=nothing.fa
+printf '>a\nMKV1LA\n' > bad.fa
+refused 'a FASTA that is none' 3 'bad.fa:2:4' train.out=x data.train=bad.fa
+head -c 20000 "$sample" > cut.fa.gz
+refused 'a .gz that is cut' 3 'cut.fa.gz' train.out=x data.train=cut.fa.gz
+refused 'a store of another alphabet' 2 "packed for the alphabet 'esm'" train.out=x "data.train=$(ls data/small-*.h5 | head -n 1)" data.alphabet=bert
+refused 'another configuration' 2 'with another value of model.width' train.out=whole --resume model.width=32
+check 'which is shown' grep -q 'changed: model.width: 16 (tiny.yaml:1) -> 32 (command line)' <<< "$err"
+empty 'nothing is left of what was refused' "$(find x -type f ! -name .lock 2> /dev/null; find data -name '*cut*' -o -name '*bad*')"
+
+cp -r whole foreign
+rm -rf foreign/ckpt/*
+mkdir foreign/ckpt/step-00000020
+echo '{}' > foreign/ckpt/step-00000020/MANIFEST.json
+refused 'a checkpoint that is none of ours' 4 'none can be used' train.out=foreign --resume
+
+# The same names and other shapes: the model of a wider run under the configuration of this one.
+train train.out=wide model.width=32 train.steps=1
+rm -rf shaped && cp -r whole shaped && rm -rf shaped/ckpt/*
+cp -r wide/ckpt/step-00000001 shaped/ckpt/
+refused 'a checkpoint of another shape' 2 'model.width' train.out=shaped --resume
+
+for file in whole/ckpt/step-*/model.safetensors; do
+    mkdir -p "damaged/${file%/*}"
+done
+rm -rf damaged && cp -r whole damaged
+for file in damaged/ckpt/step-*/model.safetensors; do printf X | dd of="$file" bs=1 seek=5000 conv=notrunc status=none; done
+refused 'checkpoints that are damaged, all of them' 4 'none can be used' train.out=damaged --resume
+
+# ---- a disk that takes no more ----
+
+(ulimit -f 30 && exec "$titin" train tiny.yaml train.out=full) > out 2> err
+code=$?
+same 'no room for a checkpoint: exit code 6' "$code" 6
+check 'training went on to its end' grep -q '^{"step":20,' full/metrics.jsonl
+check 'and each was told' test "$(grep -c 'not saved, and training goes on' err)" -ge 2
+empty 'nothing is half written under a final name' "$(find full/ckpt -name 'step-*')"
+finish
