@@ -12,9 +12,6 @@
 #include "autograd/plan_impl.h"
 #include "core/memory.h"
 
-/* Moving a byte takes about as long as so many flops of a matrix product (90 GF/s beside 11 GB/s a core). */
-enum { FLOPS_PER_BYTE = 8 };
-
 typedef enum { DROP, LEAN } trade_kind;
 
 typedef struct {
@@ -26,7 +23,7 @@ typedef struct {
 
 static double time_of(ttn_cost c)
 {
-    return c.done + FLOPS_PER_BYTE * c.bytes;
+    return c.done + TTN_FLOPS_PER_BYTE * c.bytes;
 }
 
 /* How many bytes is buffer number b alive with at step `at`? Whether only backward still needs it is not asked: giving up

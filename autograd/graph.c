@@ -650,3 +650,11 @@ const char *ttn_name_of_value(const ttn_graph *g, int x)
 {
     return is_value(g, x) ? g->value[g->value[x].root].name : "?";
 }
+
+int ttn_next_param(const ttn_graph *g, int x)
+{
+    if (!g) return TTN_NONE;
+    for (int v = x == TTN_NONE ? 0 : x + 1; v < g->n_value; v++)
+        if (g->value[v].leaf == TTN_LEAF_PARAM) return v;
+    return TTN_NONE;
+}

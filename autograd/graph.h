@@ -113,5 +113,8 @@ ttn_desc ttn_desc_of_value(const ttn_graph *g, int x);
  * graph is destroyed. */
 const char *ttn_name_of_value(const ttn_graph *g, int x);
 
+/* The parameter recorded next after value x (TTN_NONE: the first one); TTN_NONE: there is none. */
+int ttn_next_param(const ttn_graph *g, int x);
+
 TTN_API_END
 #endif

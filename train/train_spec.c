@@ -180,15 +180,20 @@ static ttn_status read_memory(const char *text, int64_t *ret, ttn_error *err)
     return TTN_OK;
 }
 
-ttn_status ttn_train_spec_of(const ttn_values *values, ttn_train_spec *ret, ttn_error *err)
+ttn_status ttn_train_spec_read(const ttn_values *values, ttn_train_spec *ret, ttn_error *err)
 {
     settings s;
     ttn_status status = read_settings(values, &s, err);
-    if (status == TTN_OK) status = check_length(&s.spec, err);
     if (status == TTN_OK) status = read_memory(s.memory, &s.spec.memory, err);
     if (status != TTN_OK) return status;
     while (strcmp(objectives[s.spec.objective], s.objective) != 0)
         s.spec.objective++;
     *ret = s.spec;
     return TTN_OK;
+}
+
+ttn_status ttn_train_spec_of(const ttn_values *values, ttn_train_spec *ret, ttn_error *err)
+{
+    ttn_status status = ttn_train_spec_read(values, ret, err);
+    return status == TTN_OK ? check_length(ret, err) : status;
 }

@@ -29,4 +29,7 @@ extern const ttn_config_module ttn_train_module;
 /* TTN_EINVAL: none or several of train.steps, train.epochs and train.tokens; a train.memory that is no size. */
 TTN_MUST_USE ttn_status ttn_train_spec_of(const ttn_values *values, ttn_train_spec *ret, ttn_error *err);
 
+/* The same for who does not ask how long: none or several of these three may be given. */
+TTN_MUST_USE ttn_status ttn_train_spec_read(const ttn_values *values, ttn_train_spec *ret, ttn_error *err);
+
 #endif
