@@ -65,10 +65,26 @@ static ttn_status cannot(const char *path, const char *what, int error, ttn_erro
     return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be %s: %s", path, what, strerror(error));
 }
 
-/* All bytes of a file into the hash; whether it begins as HDF5 does. */
-static ttn_status hash_file(ttn_hash *h, const char *path, unsigned char *room, int *ret_is_store, ttn_error *err)
+/* As HDF5 does. */
+static int begins_as_store(const unsigned char *head, ssize_t n)
 {
     static const unsigned char signature[SIGNATURE] = {0x89, 'H', 'D', 'F', '\r', '\n', 0x1A, '\n'};
+    return n >= SIGNATURE && memcmp(head, signature, SIGNATURE) == 0;
+}
+
+int ttn_dataset_is_store(const char *path)
+{
+    unsigned char head[SIGNATURE];
+    const int fd = ttn_disk_open(path, O_RDONLY | O_NONBLOCK, 0); /* a pipe is none, and is not waited for */
+    if (fd < 0) return 0;
+    const ssize_t n = ttn_disk_read_at(fd, head, sizeof head, 0);
+    ttn_disk_close(fd);
+    return begins_as_store(head, n);
+}
+
+/* All bytes of a file into the hash; whether it begins as a store does. */
+static ttn_status hash_file(ttn_hash *h, const char *path, unsigned char *room, int *ret_is_store, ttn_error *err)
+{
     *ret_is_store = 0;
     if (strcmp(path, "-") == 0)
         return TTN_FAIL(err, TTN_EINVAL,
@@ -82,7 +98,7 @@ static ttn_status hash_file(ttn_hash *h, const char *path, unsigned char *room, 
         const ssize_t n = ttn_disk_read_at(fd, room, PIECE, at);
         if (n < 0) status = cannot(path, "read", errno, err);
         if (n <= 0) break;
-        *ret_is_store = at == 0 && n >= SIGNATURE && memcmp(room, signature, SIGNATURE) == 0;
+        *ret_is_store = at == 0 && begins_as_store(room, n);
         ttn_hash_update(h, room, (size_t)n);
         at += n;
     }
@@ -179,6 +195,12 @@ static ttn_status pack(ttn_dataset *d, const ttn_list *file, const ttn_pack_rule
     return status;
 }
 
+static ttn_status set_path(ttn_dataset *d, const char *path, ttn_error *err)
+{
+    if (snprintf(d->path, sizeof d->path, "%s", path) < (int)sizeof d->path) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL, "data.train: the path is too long");
+}
+
 /* Sets d->path, and makes sure that the store is there. */
 static ttn_status find_store(ttn_dataset *d, const ttn_values *v, const ttn_split_rules *split,
                              const ttn_dataset_options *o, ttn_error *err)
@@ -202,24 +224,28 @@ static ttn_status find_store(ttn_dataset *d, const ttn_values *v, const ttn_spli
         status = name_store(d, o->folder, s.train.item[0].text, hash, err);
         return status == TTN_OK ? pack(d, &s.train, &rules, o, err) : status;
     }
-    if (snprintf(d->path, sizeof d->path, "%s", s.train.item[0].text) >= (int)sizeof d->path)
-        return TTN_FAIL(err, TTN_EINVAL, "data.train: the path is too long");
-    return TTN_OK;
+    return set_path(d, s.train.item[0].text, err);
 }
 
 /* ---- opening ---- */
 
-static ttn_status check_alphabet(const ttn_dataset *d, const ttn_option_reader *reader, ttn_error *err)
+/* named: the configuration is a model's that is there already, and not one that could be changed. */
+static ttn_status check_alphabet(const ttn_dataset *d, const ttn_option_reader *reader, int named, ttn_error *err)
 {
     ttn_fasta_rules rules;
     ttn_status status = ttn_fasta_rules_of(reader, &rules, err);
     if (status != TTN_OK) return status;
-    const ttn_alphabet *store = ttn_store_describe(d->store)->alphabet;
-    if (strcmp(store->name, rules.alphabet->name) == 0) return TTN_OK;
+    const char *store = ttn_store_describe(d->store)->alphabet->name, *wanted = rules.alphabet->name;
+    if (strcmp(store, wanted) == 0) return TTN_OK;
+    if (named)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "%s: was packed for the alphabet '%s', and the model knows '%s': pack the sequences for it "
+                        "(data.alphabet=%s)",
+                        d->path, store, wanted, wanted);
     return TTN_FAIL(err, TTN_EINVAL,
                     "%s: was packed for the alphabet '%s', and data.alphabet is '%s': pack the sequences again, or set "
                     "data.alphabet=%s",
-                    d->path, store->name, rules.alphabet->name, store->name);
+                    d->path, store, wanted, store);
 }
 
 /* The training side is what is not held out. */
@@ -234,19 +260,22 @@ static ttn_status make_sides(ttn_dataset *d, const ttn_split_rules *split, ttn_e
     return TTN_OK;
 }
 
-static ttn_status open_store(ttn_dataset *d, const ttn_values *v, const ttn_split_rules *split, ttn_error *err)
+static ttn_status open_store(ttn_dataset *d, const ttn_values *v, const ttn_split_rules *split, int named,
+                             ttn_error *err)
 {
     int64_t cache;
     const ttn_option_reader reader = ttn_values_reader(v);
     ttn_status status = ttn_store_cache_of(&reader, &cache, err);
     if (status == TTN_OK) status = ttn_store_open(d->path, cache, &d->store, err);
-    if (status == TTN_OK) status = check_alphabet(d, &reader, err);
+    if (status == TTN_OK) status = check_alphabet(d, &reader, named, err);
     if (status != TTN_OK) return status;
     d->sequences = ttn_store_sequences(d->store);
     return make_sides(d, split, err);
 }
 
-ttn_status ttn_dataset_open(const ttn_values *values, const ttn_dataset_options *o, ttn_dataset **ret, ttn_error *err)
+/* store: its path; NULL: what data.train says. */
+static ttn_status open_dataset(const ttn_values *values, const char *store, const ttn_dataset_options *o,
+                               ttn_dataset **ret, ttn_error *err)
 {
     *ret = NULL;
     ttn_dataset *d = ttn_alloc_or_say(1, sizeof *d, "the data set", err);
@@ -255,13 +284,23 @@ ttn_status ttn_dataset_open(const ttn_values *values, const ttn_dataset_options 
     const ttn_option_reader reader = ttn_values_reader(values);
     ttn_status status = ttn_split_rules_of(&reader, &split, err);
     if (status == TTN_OK) status = reader.get_text(reader.self, "data.split", 0, &d->split, err);
-    if (status == TTN_OK) status = find_store(d, values, &split, o, err);
-    if (status == TTN_OK) status = open_store(d, values, &split, err);
+    if (status == TTN_OK) status = store ? set_path(d, store, err) : find_store(d, values, &split, o, err);
+    if (status == TTN_OK) status = open_store(d, values, &split, store != NULL, err);
     if (status == TTN_OK)
         *ret = d;
     else
         ttn_dataset_close(d);
     return status;
+}
+
+ttn_status ttn_dataset_open(const ttn_values *values, const ttn_dataset_options *o, ttn_dataset **ret, ttn_error *err)
+{
+    return open_dataset(values, NULL, o, ret, err);
+}
+
+ttn_status ttn_dataset_open_store(const char *path, const ttn_values *values, ttn_dataset **ret, ttn_error *err)
+{
+    return open_dataset(values, path, NULL, ret, err);
 }
 
 void ttn_dataset_close(ttn_dataset *d)

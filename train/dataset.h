@@ -32,6 +32,13 @@ TTN_MUST_USE ttn_status ttn_dataset_open(const ttn_values *values, const ttn_dat
                                          ttn_error *err);
 void ttn_dataset_close(ttn_dataset *d); /* NULL is fine */
 
+/* The same of a store alone, whatever data.train is. */
+TTN_MUST_USE ttn_status ttn_dataset_open_store(const char *path, const ttn_values *values, ttn_dataset **ret,
+                                               ttn_error *err);
+
+/* Does this file begin as a store does? 0 also where there is none. */
+int ttn_dataset_is_store(const char *path);
+
 /* Borrowed until it is closed. */
 const ttn_sequences *ttn_dataset_sequences(const ttn_dataset *d);
 const ttn_subset *ttn_dataset_train(const ttn_dataset *d);

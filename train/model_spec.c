@@ -498,6 +498,15 @@ ttn_status ttn_model_spec_of(const ttn_values *values, const ttn_model_use *use,
     return status;
 }
 
+ttn_status ttn_model_check_positions(const ttn_model_spec *s, int64_t positions, ttn_error *err)
+{
+    if (s->places != TTN_PLACES_LEARNED || positions <= s->max_positions) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "the model's table of positions (model.max_positions) has %" PRId64
+                    " of them, and a sequence reaches position %" PRId64 ": it must be cut",
+                    s->max_positions, positions - 1);
+}
+
 void ttn_model_spec_destroy(ttn_model_spec *s)
 {
     if (!s) return;

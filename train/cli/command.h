@@ -131,7 +131,7 @@ extern const ttn_cli_option ttn_help_option;
 
 extern const ttn_command ttn_cmd_config_show, ttn_cmd_config_explain, ttn_cmd_config_diff, ttn_cmd_config_schema;
 extern const ttn_command ttn_cmd_data_check, ttn_cmd_data_pack, ttn_cmd_data_info, ttn_cmd_data_export;
-extern const ttn_command ttn_cmd_train, ttn_cmd_replay, ttn_cmd_plan;
+extern const ttn_command ttn_cmd_train, ttn_cmd_replay, ttn_cmd_plan, ttn_cmd_eval, ttn_cmd_fill;
 extern const ttn_command ttn_cmd_doctor, ttn_cmd_info, ttn_cmd_help, ttn_cmd_version;
 
 #endif

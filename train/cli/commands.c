@@ -3,10 +3,12 @@
 #include "train/cli/command.h"
 
 const ttn_command *const ttn_commands[] = {
-    &ttn_cmd_train,          &ttn_cmd_replay,      &ttn_cmd_plan,          &ttn_cmd_config_show,
-    &ttn_cmd_config_explain, &ttn_cmd_config_diff, &ttn_cmd_config_schema, &ttn_cmd_data_check,
-    &ttn_cmd_data_pack,      &ttn_cmd_data_info,   &ttn_cmd_data_export,   &ttn_cmd_info,
-    &ttn_cmd_doctor,         &ttn_cmd_help,        &ttn_cmd_version,       NULL,
+    &ttn_cmd_train,          &ttn_cmd_replay,      &ttn_cmd_plan,
+    &ttn_cmd_eval,           &ttn_cmd_fill,        &ttn_cmd_config_show,
+    &ttn_cmd_config_explain, &ttn_cmd_config_diff, &ttn_cmd_config_schema,
+    &ttn_cmd_data_check,     &ttn_cmd_data_pack,   &ttn_cmd_data_info,
+    &ttn_cmd_data_export,    &ttn_cmd_info,        &ttn_cmd_doctor,
+    &ttn_cmd_help,           &ttn_cmd_version,     NULL,
 };
 
 const ttn_cli_option ttn_help_option = {.name = "help", .letter = 'h', .help = "this text"};

@@ -1,0 +1,203 @@
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include "core/memory.h"
+#include "train/masked.h"
+
+enum { PIECE = 1 << 16, NAME = 256, FIRST_ROOM = 512 };
+
+static const char MASK[] = "<mask>";
+
+struct ttn_masked_reader {
+    ttn_source *source;
+    const ttn_alphabet *alphabet;
+    ttn_masked out;
+
+    /* bytes that were read and not looked at */
+    unsigned char piece[PIECE];
+    size_t at, n;
+    int is_at_end;
+    int64_t line, column; /* of the next byte, from 1 */
+
+    char name[NAME];  /* of the sequence that is given out */
+    char after[NAME]; /* of the one whose header ended it */
+    int has_header;   /* such a header was read */
+    uint8_t *token;
+    int64_t room;
+    ttn_status failed; /* every call fails as the first that did */
+    ttn_error error;
+};
+
+/* ---- bytes ---- */
+
+/* The next byte, which stays; -1: there is none. */
+static ttn_status peek(ttn_masked_reader *r, int *ret, ttn_error *err)
+{
+    *ret = -1;
+    if (r->at == r->n && !r->is_at_end) {
+        r->at = 0;
+        ttn_status status = r->source->read(r->source, r->piece, sizeof r->piece, &r->n, err);
+        if (status != TTN_OK) {
+            r->n = 0;
+            return status;
+        }
+        r->is_at_end = r->n == 0;
+    }
+    if (r->at < r->n) *ret = r->piece[r->at];
+    return TTN_OK;
+}
+
+static void take(ttn_masked_reader *r)
+{
+    r->column++;
+    if (r->piece[r->at] == '\n') {
+        r->line++;
+        r->column = 1;
+    }
+    r->at++;
+}
+
+/* A header behind its '>', to the end of the line; its first word is the name. */
+static ttn_status read_header(ttn_masked_reader *r, ttn_error *err)
+{
+    size_t n = 0;
+    int c, is_word = 1;
+    ttn_status status;
+    while ((status = peek(r, &c, err)) == TTN_OK && c >= 0 && c != '\n') {
+        is_word = is_word && !isspace(c);
+        if (is_word && n < sizeof r->after - 1) r->after[n++] = (char)c;
+        take(r);
+    }
+    r->after[n] = 0;
+    r->has_header = 1;
+    return status;
+}
+
+/* ---- residues ---- */
+
+static ttn_status add_token(ttn_masked_reader *r, uint8_t token, ttn_error *err)
+{
+    if (r->out.n == r->room) {
+        const int64_t room = r->room ? 2 * r->room : FIRST_ROOM;
+        uint8_t *more = ttn_alloc_or_say(room, 1, "a sequence", err);
+        if (!more) return TTN_ENOMEM;
+        if (r->token) memcpy(more, r->token, (size_t)r->out.n);
+        ttn_free(r->token);
+        r->token = more;
+        r->room = room;
+    }
+    r->token[r->out.n] = token;
+    r->out.n++;
+    r->out.n_mask += token == r->alphabet->mask;
+    return TTN_OK;
+}
+
+static ttn_status illegal(const ttn_masked_reader *r, int64_t column, const char *what, const char *why, ttn_error *err)
+{
+    return TTN_FAIL_AT(err, TTN_EFORMAT, r->source->name, r->line, column, "position %" PRId64 ": %s %s", r->out.n + 1,
+                       what, why);
+}
+
+static ttn_status illegal_byte(const ttn_masked_reader *r, int c, ttn_error *err)
+{
+    char what[16];
+    snprintf(what, sizeof what, c > ' ' && c < 127 ? "'%c'" : "byte 0x%02X", (unsigned)c);
+    return illegal(r, r->column, what,
+                   "stands for no residue; write letters, and _ or <mask> for what is to be filled in", err);
+}
+
+/* "<mask>", in capitals as well. */
+static ttn_status read_mask(ttn_masked_reader *r, ttn_error *err)
+{
+    const int64_t column = r->column;
+    for (const char *m = MASK; *m; m++) {
+        int c;
+        ttn_status status = peek(r, &c, err);
+        if (status != TTN_OK) return status;
+        if (c < 0 || tolower(c) != *m) return illegal(r, column, "'<'", "begins no <mask>", err);
+        take(r);
+    }
+    return add_token(r, r->alphabet->mask, err);
+}
+
+static ttn_status read_byte(ttn_masked_reader *r, int c, int *has_stopped, ttn_error *err)
+{
+    if (isspace(c)) {
+        take(r);
+        return TTN_OK;
+    }
+    if (*has_stopped) return illegal(r, r->column, "a '*'", "ends a protein, and this one goes on behind it", err);
+    if (c == '<') return read_mask(r, err);
+    uint8_t token = r->alphabet->map[toupper(c)];
+    if (c == '_') token = r->alphabet->mask;
+    if (c == '*') {
+        *has_stopped = 1;
+    } else if (token & 0x80) {
+        return illegal_byte(r, c, err);
+    } else {
+        ttn_status status = add_token(r, token, err);
+        if (status != TTN_OK) return status;
+    }
+    take(r);
+    return TTN_OK;
+}
+
+/* ---- sequences ---- */
+
+static ttn_status read_sequence(ttn_masked_reader *r, ttn_error *err)
+{
+    int c, has_stopped = 0;
+    const int has_header = r->has_header;
+    memcpy(r->name, r->after, sizeof r->name);
+    r->out = (ttn_masked){.name = r->name};
+    r->has_header = 0;
+    r->after[0] = 0;
+    ttn_status status;
+    while ((status = peek(r, &c, err)) == TTN_OK && c >= 0) {
+        if (c == '>' && r->column == 1) {
+            take(r);
+            status = read_header(r, err);
+            break;
+        }
+        status = read_byte(r, c, &has_stopped, err);
+        if (status != TTN_OK) break;
+    }
+    if (status != TTN_OK) return status;
+    r->out.token = r->token;
+    if (r->out.n > 0) return TTN_OK;
+    if (has_header)
+        return TTN_FAIL_AT(err, TTN_EFORMAT, r->source->name, r->line, 0, "the sequence '%s' has no residues", r->name);
+    return r->has_header ? read_sequence(r, err) : TTN_EOF; /* nothing stands before the first header */
+}
+
+ttn_status ttn_masked_next(ttn_masked_reader *r, const ttn_masked **ret, ttn_error *err)
+{
+    if (r->failed == TTN_OK) r->failed = read_sequence(r, &r->error);
+    if (r->failed == TTN_OK)
+        *ret = &r->out;
+    else if (r->failed != TTN_EOF && err)
+        *err = r->error;
+    return r->failed;
+}
+
+ttn_status ttn_masked_open(ttn_source *source, const ttn_alphabet *alphabet, ttn_masked_reader **ret, ttn_error *err)
+{
+    *ret = ttn_alloc_or_say(1, sizeof **ret, "a reader of sequences", err);
+    if (!*ret) {
+        ttn_source_close(source);
+        return TTN_ENOMEM;
+    }
+    (*ret)->source = source;
+    (*ret)->alphabet = alphabet;
+    (*ret)->line = (*ret)->column = 1;
+    return TTN_OK;
+}
+
+void ttn_masked_close(ttn_masked_reader *r)
+{
+    if (!r) return;
+    ttn_source_close(r->source);
+    ttn_free(r->token);
+    ttn_free(r);
+}
