@@ -39,6 +39,7 @@ static ttn_status record(void *ctx, ttn_extent capacity, int mode, ttn_graph **g
     f->keep[0] = f->value.logits;
     o->keep = f->keep;
     o->n_keep = 1;
+    o->budget = f->options.memory;
     o->n_thread = f->options.n_thread;
     return TTN_OK;
 }
@@ -159,8 +160,12 @@ ttn_status ttn_filler_run(ttn_filler *f, const ttn_masked *s, ttn_error *err)
         .start = &start,
         .sample = &sample,
     };
-    status = ttn_plan_cache_get(f->cache, feed.used, 0, &p, err);
-    if (status == TTN_OK) status = ttn_plan_bind(p, "tokens", f->token, err);
+    ttn_error why = {0};
+    status = ttn_plan_cache_get(f->cache, feed.used, 0, &p, &why);
+    if (status == TTN_ENOMEM)
+        return TTN_FAIL(err, status, "a sequence of %" PRId64 " residues does not fit into memory: %s", s->n, why.text);
+    if (status != TTN_OK) return TTN_FAIL(err, status, "%s", why.text);
+    status = ttn_plan_bind(p, "tokens", f->token, err);
     if (status == TTN_OK) status = ttn_plan_bind(p, "index", f->index, err);
     if (status == TTN_OK) status = ttn_plan_run(p, &feed, NULL, err);
     return status == TTN_OK ? read_logits(f, p, f->masks, err) : status;
