@@ -1,4 +1,39 @@
-
+/* Nystrom attention (Xiong et al. 2021), per sequence and head, through M landmarks x_j, y_j: the means of q and of k over M
+ * segments of the sequence (segment j has rows j n / M, rounded down, up to (j + 1) n / M). With s = D^(-1/2):
+ *
+ *     F = softmax(s q y^T) (n, M)     A = softmax(s x y^T) (M, M)     B = softmax(s x k^T) (M, n)     Z ~ A^+ (M, M)
+ *     out = F (Z (B v)) + add         C = B v,   Y = Z C   (M, D)
+ *
+ * q, k, v, out (N, H D), add the same or left out. n <= M: out = softmax(s q k^T) v + add, which is exact attention
+ * (autograd/attn_tiles.h) with its bits. Rows of no sequence: zeros. How Z is made: autograd/nystrom_inverse.h.
+ *
+ * aux 0: L (N, H), log-sum-exp of each row's logits of F (n <= M: of the softmax)
+ * aux 1: log-sum-exp of the rows of B (slots, H, M)     aux 2: C (slots, H, M, D)
+ * A slot is a sequence of more than M rows; there are at most min(S, N / (M + 1)) of them. A and every iterate of Z are made
+ * again in backward: kept, they would be 0.58 GB a layer at M 256, 278 sequences and 8 heads.
+ *
+ * Backward, g = dout:
+ *     dY = F^T g     dZ = dY C^T     dC = Z^T dY     dA from dZ
+ *     dF = s F * (g Y^T - rowsum(F * g Y^T))     dB = s B * (dC v^T - dC . C)     dL_A = s A * (dA - rowsum(A * dA))
+ *     dq = dF y         dk = dB^T x        dv = B^T dC        dadd = g        (* is elementwise)
+ *     dx = dL_A y + dB k     dy = dL_A^T x + dF^T q:   each goes to the rows of its segment, divided by their number
+ *
+ * Neither F nor B is ever whole: they are made by tiles (those of autograd/attn_tiles.h), F a tile of rows at a time, B with
+ * the running maximum of each landmark. A chunk of a sequence is a run of tiles; what is summed over its rows (B's maximum,
+ * sum and B v; dY and dy; dx) is one chunk's alone until the chunks are added up in a tree that depends on n only: so many
+ * threads work on one head, and bits do not depend on how many. Tiles are rows of keys or queries by columns of landmarks for
+ * both factors: B's softmax then runs down the columns, with no sum across a vector. A tile is copied out of (N, H D) into
+ * compact rows, zero behind the sequence's end, so that a sequence's bits depend on nothing but itself.
+ *
+ * Pairs of a sequence and a head are done in groups, as many as memory of a fixed size holds, each group phase by phase:
+ * autograd/nystrom.h and the files beside it.
+ *
+ * Measured in f32 on Zen 3, a busy machine (H 8, D 64, one sequence, forward + backward, cheb; make bench B=nystrom): against
+ * exact attention by tiles 1.8, 4.9, 8.4 and 40 times as fast at n 512, 1,024, 2,048 and 8,192 with M 64; 0.1, 0.3, 1.0 and 9.7
+ * times with M 256, whose inverses are 114 products of 256^3 a head whatever n is. 0.96 and 0.76 of the rate of its own products
+ * issued bare at M 256 and n 8,192, 32,768 on one thread, 0.81 at 8,192 on two; 0.53 at M 64, where a product is small. Beyond
+ * inputs and outputs it takes 4.7 % of theirs at n 65,536 and M 256, 0.9 % at M 64. An inverse is one thread's work: with more
+ * threads than pairs of a sequence and a head, M 256 and short sequences leave some of them idle. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
