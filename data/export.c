@@ -47,8 +47,10 @@ static ttn_status put_header(ttn_store *s, stream *out, int64_t i, ttn_error *er
     const char *header, *id;
     int64_t n_header, n_id;
     ttn_status status = ttn_store_header(s, i, &header, &n_header, err);
-    if (status == TTN_OK) status = ttn_store_id(s, i, &id, &n_id, err);
-    if (status == TTN_OK) status = put(out, ">", 1, err);
+    if (status != TTN_OK) return status;
+    status = ttn_store_id(s, i, &id, &n_id, err);
+    if (status != TTN_OK) return status;
+    status = put(out, ">", 1, err);
     if (status == TTN_OK && !begins_with_id(header, n_header, id, n_id)) {
         status = put(out, id, n_id, err);
         if (status == TTN_OK && n_header > 0) status = put(out, " ", 1, err);

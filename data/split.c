@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <string.h>
 #include "core/memory.h"
 #include "data/split.h"
@@ -47,8 +48,9 @@ ttn_status ttn_split_rules_of(const ttn_option_reader *o, ttn_split_rules *ret, 
     if (status == TTN_OK) status = o->get_integer(o->self, ttn_split_options[SEED].name, 0, &r.seed, err);
     if (status != TTN_OK) return status;
     int i = 0;
-    while (strcmp(kinds[i], kind) != 0)
+    while (kinds[i] && strcmp(kinds[i], kind) != 0)
         i++;
+    assert(kinds[i]); /* values are checked against their rows */
     r.kind = (ttn_split_kind)i;
     *ret = r;
     return TTN_OK;

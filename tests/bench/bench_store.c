@@ -96,7 +96,7 @@ static void pack_with_clusters(void *arg)
 static void read_file(void *arg)
 {
     files *f = arg;
-    static char room[1 << 20];
+    static unsigned char room[1 << 20];
     FILE *file = fopen(f->store, "r");
     if (!file) leave("the store is not there");
     size_t n;

@@ -31,12 +31,11 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
 {
     const char *path = call->argument[0], *to = ttn_cli_value(call, "output");
     ttn_store *s = NULL;
-    ttn_status status = TTN_OK;
     if (!to)
-        status = TTN_FAIL(err, TTN_EINVAL,
-                          "no file is named; titin data export STORE -o FASTA, or -o - for standard output");
-    const int is_stdout = status == TTN_OK && strcmp(to, "-") == 0;
-    if (status == TTN_OK && !is_stdout) status = check_output(call, path, to, err);
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "no file is named; titin data export STORE -o FASTA, or -o - for standard output");
+    const int is_stdout = strcmp(to, "-") == 0;
+    ttn_status status = is_stdout ? TTN_OK : check_output(call, path, to, err);
     if (status == TTN_OK) status = ttn_store_open(path, 1, &s, err); /* it goes from front to end, past the cache */
     if (status == TTN_OK && is_stdout)
         status = ttn_export_fasta(s, write_out, call->out.out, err);

@@ -23,10 +23,10 @@ typedef enum {
 
 typedef struct {
     const char *name;  /* "json", for --json */
-    char letter;       /* 'j', for -j; 0: none */
     const char *value; /* "N", for --name N; NULL: the option takes none */
-    ttn_word word;     /* what the value is */
     const char *help;  /* a sentence without a dot at its end */
+    ttn_word word;     /* what the value is */
+    char letter;       /* 'j', for -j; 0: none */
 } ttn_cli_option;
 
 typedef struct {
