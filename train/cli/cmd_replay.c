@@ -144,7 +144,7 @@ static const ttn_cli_argument arguments[] = {
 static const ttn_cli_option options[] = {{.name = "json", .help = "what was found, as JSON"}, {0}};
 
 static const ttn_cli_example examples[] = {
-    {"titin replay run/quickstart 412", "run/quickstart/nan-step-00000412 is there: what happened?"},
+    {"titin replay run/a 412", "run/a/nan-step-00000412 is there: what happened?"},
     {0},
 };
 

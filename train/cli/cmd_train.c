@@ -239,9 +239,9 @@ static const ttn_cli_option options[] = {
 };
 
 static const ttn_cli_example examples[] = {
-    {"titin train --preset quickstart data.train=my.fasta", "a small model of your own proteins, in minutes"},
-    {"titin train run.yaml train.out=run/a optim.lr=1e-3", "a file, and single values that win over it"},
-    {"titin train run.yaml train.out=run/a optim.lr=1e-3 --resume", "the same, from where it was stopped"},
+    {"titin train --preset quickstart data.train=my.fa", "a small model of your own proteins"},
+    {"titin train run.yaml train.out=run/a", "a file, and a value that wins over it"},
+    {"titin train run.yaml train.out=run/a --resume", "the same, from where it was stopped"},
     {0},
 };
 
