@@ -104,7 +104,7 @@ ONCE     := $(addprefix core/test_,builder hdf5 lock machine nearest number opti
             $(addprefix data/test_,alphabet batch_rules card fasta gzip loader mlm order pack sampler sequences source split store subset) \
             $(addprefix train/test_,checkpoint_faults checkpoint_info checkpoint_order commands config config_corpus convert \
                                     curve doctor event_file export facts json layout metrics metrics_log report run_folder safetensors schedule \
-                                    screen_train terminal)
+                                    screen_train terminal training)
 TESTS_ONCE := $(ONCE:%=tests/%.c)
 TESTS    := $(filter-out $(TESTS_ONCE),$(wildcard tests/*/test_*.c))
 EMULATED_TESTS := $(wildcard tests/cuda/test_*.c)
