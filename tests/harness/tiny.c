@@ -49,6 +49,11 @@ static ttn_weights *make_weights(const ttn_config *c, uint64_t seed)
 
 void tiny_save(const char *path, uint64_t seed, const char *const *setting)
 {
+    tiny_save_step(path, TINY_STEP, seed, setting);
+}
+
+void tiny_save_step(const char *path, int64_t step, uint64_t seed, const char *const *setting)
+{
     ttn_error err = {0};
     ttn_config_table *table;
     char *text;
@@ -58,7 +63,7 @@ void tiny_save(const char *path, uint64_t seed, const char *const *setting)
     ttn_weights *w = make_weights(c, seed);
     assert_ok(ttn_config_resolved(c, &text, &err), &err);
     const ttn_run_state state = {
-        .step = TINY_STEP,
+        .step = step,
         .config = text,
         .device = "cpu",
         .kernel = "Zen",

@@ -11,6 +11,7 @@ enum { TINY_STEP = 7, TINY_MOST_SETTINGS = 16 };
 /* The checkpoint `path` of the model that these settings make of a small one ("model.layers=1"; NULL at the end; NULL:
  * none), its weights as a function of the seed. */
 void tiny_save(const char *path, uint64_t seed, const char *const *setting);
+void tiny_save_step(const char *path, int64_t step, uint64_t seed, const char *const *setting); /* of another step */
 
 /* Saved and loaded again, and what that needs. */
 typedef struct {
