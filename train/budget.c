@@ -1,11 +1,13 @@
 #include <inttypes.h>
 #include "core/disk.h"
+#include "core/memory.h"
 #include "core/real.h"
 #include "data/batch.h"
 #include "train/budget.h"
 
-/* Slabs of the size of all parameters: values, gradients, two moments; and of the save values and moments once more. */
-enum { SLABS = 4, SAVED_SLABS = 3 };
+/* Slabs of the size of all parameters: values, gradients, two moments, each a block of its own; and of the save values and
+ * moments once more. What the optimizer has beside them, its lists of pieces and of their sums, takes less than a block each. */
+enum { SLABS = 4, SAVED_SLABS = 3, SMALL_BLOCKS = 2 };
 
 static int64_t levels_of(int64_t shards)
 {
@@ -19,8 +21,9 @@ static int64_t levels_of(int64_t shards)
 
 int64_t ttn_budget_held(const ttn_budget_request *r)
 {
-    const int64_t slabs = SLABS + SAVED_SLABS + levels_of(r->shards);
-    return slabs * r->parameters * (int64_t)sizeof(real);
+    const int64_t slab = r->parameters * (int64_t)sizeof(real);
+    const int64_t block = (slab + TTN_BLOCK_STEP - 1) / TTN_BLOCK_STEP * TTN_BLOCK_STEP;
+    return (SLABS + levels_of(r->shards)) * block + SAVED_SLABS * slab + SMALL_BLOCKS * TTN_BLOCK_STEP;
 }
 
 ttn_status ttn_budget_of(const ttn_budget_request *r, size_t *ret, ttn_error *err)

@@ -98,11 +98,15 @@ static double step_seconds(const ttn_forecast *f, const ttn_plan_report *r)
 /* "layer.*.attn" of "layer.3.attn.q.weight", "head" of "head.bias". */
 static void group_name(const char *parameter, char *ret)
 {
-    int layer, n = 0;
-    if (sscanf(parameter, "layer.%d.%n", &layer, &n) == 1 && n > 0)
-        snprintf(ret, TTN_PARAMETER_GROUP, "layer.*.%.*s", (int)strcspn(parameter + n, "."), parameter + n);
-    else
-        snprintf(ret, TTN_PARAMETER_GROUP, "%.*s", (int)strcspn(parameter, "."), parameter);
+    static const char layer[] = "layer.";
+    const size_t n = strlen(layer);
+    const char *part = parameter;
+    if (strncmp(parameter, layer, n) == 0) {
+        part += n;
+        part += strspn(part, "0123456789");
+        part += *part == '.';
+    }
+    snprintf(ret, TTN_PARAMETER_GROUP, "%s%.*s", part == parameter ? "" : "layer.*.", (int)strcspn(part, "."), part);
 }
 
 static void count_parameter(ttn_forecast *f, const char *name, int64_t numbers)

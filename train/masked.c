@@ -1,4 +1,3 @@
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,7 +64,7 @@ static ttn_status read_header(ttn_masked_reader *r, ttn_error *err)
     int c, is_word = 1;
     ttn_status status;
     while ((status = peek(r, &c, err)) == TTN_OK && c >= 0 && c != '\n') {
-        is_word = is_word && !isspace(c);
+        is_word = is_word && c != ' ' && c != '\t' && c != '\r';
         if (is_word && n < sizeof r->after - 1) r->after[n++] = (char)c;
         take(r);
     }
@@ -107,6 +106,11 @@ static ttn_status illegal_byte(const ttn_masked_reader *r, int c, ttn_error *err
                    "stands for no residue; write letters, and _ or <mask> for what is to be filled in", err);
 }
 
+static int small(int c)
+{
+    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
+}
+
 /* "<mask>", in capitals as well. */
 static ttn_status read_mask(ttn_masked_reader *r, ttn_error *err)
 {
@@ -115,7 +119,7 @@ static ttn_status read_mask(ttn_masked_reader *r, ttn_error *err)
         int c;
         ttn_status status = peek(r, &c, err);
         if (status != TTN_OK) return status;
-        if (c < 0 || tolower(c) != *m) return illegal(r, column, "'<'", "begins no <mask>", err);
+        if (small(c) != *m) return illegal(r, column, "'<'", "begins no <mask>", err);
         take(r);
     }
     return add_token(r, r->alphabet->mask, err);
@@ -123,24 +127,20 @@ static ttn_status read_mask(ttn_masked_reader *r, ttn_error *err)
 
 static ttn_status read_byte(ttn_masked_reader *r, int c, int *has_stopped, ttn_error *err)
 {
-    if (isspace(c)) {
+    uint8_t token = r->alphabet->map[c];
+    if (c == '_') token = r->alphabet->mask;
+    if (token == TTN_BYTE_LOWER) token = r->alphabet->map[c - 'a' + 'A'];
+    if (token == TTN_BYTE_LINE || token == TTN_BYTE_SPACE) {
         take(r);
         return TTN_OK;
     }
     if (*has_stopped) return illegal(r, r->column, "a '*'", "ends a protein, and this one goes on behind it", err);
     if (c == '<') return read_mask(r, err);
-    uint8_t token = r->alphabet->map[toupper(c)];
-    if (c == '_') token = r->alphabet->mask;
-    if (c == '*') {
-        *has_stopped = 1;
-    } else if (token & 0x80) {
-        return illegal_byte(r, c, err);
-    } else {
-        ttn_status status = add_token(r, token, err);
-        if (status != TTN_OK) return status;
-    }
+    if (token >= TTN_MAX_TOKENS && token != TTN_BYTE_STOP) return illegal_byte(r, c, err);
+    *has_stopped = token == TTN_BYTE_STOP;
+    ttn_status status = *has_stopped ? TTN_OK : add_token(r, token, err);
     take(r);
-    return TTN_OK;
+    return status;
 }
 
 /* ---- sequences ---- */

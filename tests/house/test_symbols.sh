@@ -38,6 +38,7 @@ hdf5_write.o  H5[A-Z][A-Za-z0-9_]*|H5open
 info.o    open|read|close|stat  # the first bytes of a file
 json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
 loader.o  pthread_(create|join|sigmask|mutex_[a-z]+|cond_[a-z]+)|sigfillset  # a thread that makes batches
+loaded.o  stat  # what a path leads to
 lock.o    flock|fstat|l?stat|ftruncate|pwrite|getpid|gethostname  # the lock of a folder, and who holds it
 doctor.o  open|close|write|fsync|unlink|getpid|statfs|statvfs|getenv|omp_get_proc_bind|omp_get_num_places  # what a run would find
 machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  # what a process may use
