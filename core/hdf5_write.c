@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/atomic.h"
+#include "core/disk.h"
 #include "core/hash.h"
 #include "core/hdf5.h"
+#include "core/hdf5_disk.h"
 #include "core/hdf5_write.h"
 #include "core/memory.h"
 #include "core/text.h"
@@ -23,6 +25,7 @@ struct ttn_hdf5 {
     ttn_arena *texts;
     const char *name; /* for messages */
     hid_t file;       /* negative: closed */
+    ttn_hdf5_disk disk;
     ttn_status status;
     ttn_error err;
     written *written;
@@ -54,12 +57,29 @@ struct ttn_hdf5_column {
 
 enum { CHUNK_BYTES = 256 << 10, COLUMN_BYTES = 1 << 20, GZIP_LEVEL = 4, COLUMN_GZIP_LEVEL = 1, PIECE = 1 << 20 };
 
+/* Did the disk take all that HDF5 gave it so far? */
+static void look_at_disk(ttn_hdf5 *h)
+{
+    const int error = h->disk.error;
+    if (h->status != TTN_OK || error == 0) return;
+    h->status = TTN_FAIL(&h->err, TTN_EIO, "%s: cannot be written: %s%s; nothing was put in its place", h->name,
+                         strerror(error), ttn_disk_advice(error));
+}
+
 static void fail(ttn_hdf5 *h, const char *doing, const char *what)
 {
+    look_at_disk(h); /* then it is the reason */
     if (h->status != TTN_OK) return;
     char reason[TTN_HDF5_REASON];
     h->status = TTN_FAIL(&h->err, TTN_EIO, "%s: HDF5 cannot %s '%.100s': %s; nothing was put in its place", h->name,
                          doing, what, ttn_hdf5_reason(reason));
+}
+
+/* The end of what began with ttn_hdf5_be_quiet. */
+static void end_step(ttn_hdf5 *h, ttn_hdf5_quiet before)
+{
+    look_at_disk(h);
+    ttn_hdf5_end_quiet(before);
 }
 
 static void fail_memory(ttn_hdf5 *h)
@@ -108,7 +128,8 @@ static void create_file(ttn_hdf5 *h)
     h->status = ttn_hdf5_check_version(h->name, &h->err);
     if (h->status != TTN_OK) return;
     hid_t access = ttn_hdf5_access(), root = root_properties();
-    if (access >= 0 && root >= 0) h->file = H5Fcreate(ttn_atomic_path(h->atomic), H5F_ACC_TRUNC, root, access);
+    if (access >= 0 && root >= 0 && ttn_hdf5_disk_use(&h->disk, access) >= 0)
+        h->file = H5Fcreate(ttn_atomic_path(h->atomic), H5F_ACC_TRUNC, root, access);
     if (h->file < 0) fail(h, "create", "the file");
     if (access >= 0 && H5Pclose(access) < 0) fail(h, "create", "the file");
     if (root >= 0 && H5Pclose(root) < 0) fail(h, "create", "the file");
@@ -120,7 +141,7 @@ ttn_status ttn_hdf5_create(const char *path, ttn_hdf5 **ret, ttn_error *err)
     *ret = NULL;
     ttn_hdf5 *h = ttn_alloc_or_say(1, sizeof *h, "an HDF5 file to be written", err);
     if (!h) return TTN_ENOMEM;
-    *h = (ttn_hdf5){.file = TTN_HDF5_NONE, .dataset = TTN_HDF5_NONE};
+    *h = (ttn_hdf5){.file = TTN_HDF5_NONE, .disk = {.driver = TTN_HDF5_NONE}, .dataset = TTN_HDF5_NONE};
     ttn_status status = ttn_arena_create(0, &h->texts, err);
     if (status == TTN_OK) status = ttn_hash_create(&h->hash, err);
     if (status == TTN_OK) {
@@ -131,7 +152,7 @@ ttn_status ttn_hdf5_create(const char *path, ttn_hdf5 **ret, ttn_error *err)
     if (status == TTN_OK) {
         ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
         create_file(h);
-        ttn_hdf5_end_quiet(before);
+        end_step(h, before);
         status = h->status;
         if (status != TTN_OK && err && err->status == TTN_OK) *err = h->err;
     }
@@ -152,7 +173,7 @@ void ttn_hdf5_group(ttn_hdf5 *h, const char *name)
     hid_t group = how < 0 ? TTN_HDF5_NONE : H5Gcreate2(h->file, name, H5P_DEFAULT, how, H5P_DEFAULT);
     if (group < 0 || H5Gclose(group) < 0) fail(h, "create the group", name);
     if (how >= 0 && H5Pclose(how) < 0) fail(h, "create the group", name);
-    ttn_hdf5_end_quiet(before);
+    end_step(h, before);
 }
 
 /* An attribute of one value; what is given has the bytes that are stored. */
@@ -177,7 +198,7 @@ void ttn_hdf5_note_text(ttn_hdf5 *h, const char *of, const char *key, const char
     else
         put_note(h, of, key, type, type, text);
     if (type >= 0 && H5Tclose(type) < 0) fail(h, "close the attribute", key);
-    ttn_hdf5_end_quiet(before);
+    end_step(h, before);
 }
 
 void ttn_hdf5_note_integer(ttn_hdf5 *h, const char *of, const char *key, int64_t value)
@@ -185,7 +206,7 @@ void ttn_hdf5_note_integer(ttn_hdf5 *h, const char *of, const char *key, int64_t
     if (h->status != TTN_OK) return;
     ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
     put_note(h, of, key, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
-    ttn_hdf5_end_quiet(before);
+    end_step(h, before);
 }
 
 void ttn_hdf5_note_real(ttn_hdf5 *h, const char *of, const char *key, double value)
@@ -193,7 +214,7 @@ void ttn_hdf5_note_real(ttn_hdf5 *h, const char *of, const char *key, double val
     if (h->status != TTN_OK) return;
     ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
     put_note(h, of, key, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
-    ttn_hdf5_end_quiet(before);
+    end_step(h, before);
 }
 
 /* ---- datasets ---- */
@@ -280,7 +301,7 @@ void ttn_hdf5_dataset(ttn_hdf5 *h, const char *name, const ttn_hdf5_shape *shape
     ttn_hash_reset(h->hash);
     h->dataset_name = ttn_arena_text(h->texts, "%s", name);
     if (!h->dataset_name) fail_memory(h);
-    ttn_hdf5_end_quiet(before);
+    end_step(h, before);
 }
 
 static size_t row_bytes(const ttn_desc *desc)
@@ -303,7 +324,7 @@ void ttn_hdf5_append(ttn_hdf5 *h, int64_t n_row, const void *numbers)
     if (!ttn_hdf5_move_rows(h->dataset, &h->desc, h->n_row, n_row, numbers, NULL)) fail(h, "write", h->dataset_name);
     ttn_hash_update(h->hash, numbers, (size_t)n_row * row_bytes(&h->desc));
     h->n_row += n_row;
-    ttn_hdf5_end_quiet(before);
+    end_step(h, before);
 }
 
 void ttn_hdf5_texts(ttn_hdf5 *h, const char *name, const char *const *text, int64_t n)
@@ -331,7 +352,7 @@ void ttn_hdf5_texts(ttn_hdf5 *h, const char *name, const char *const *text, int6
     if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "write", name);
     if (type >= 0 && H5Tclose(type) < 0) fail(h, "write", name);
     if (h->status == TTN_OK) remember(h, name, NULL, ttn_hash128_of(all, (size_t)n * longest));
-    ttn_hdf5_end_quiet(before);
+    end_step(h, before);
     ttn_free(all);
 }
 
@@ -349,7 +370,7 @@ void ttn_hdf5_scale(ttn_hdf5 *h, const char *name, int d, const char *scale, con
     if (!done) fail(h, "give a scale to", name);
     if (places >= 0 && H5Dclose(places) < 0) fail(h, "give a scale to", name);
     if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "give a scale to", name);
-    ttn_hdf5_end_quiet(before);
+    end_step(h, before);
 }
 
 /* ---- columns ---- */
@@ -414,7 +435,7 @@ void ttn_hdf5_column_add(ttn_hdf5_column *c, int64_t n, const void *numbers)
         if (part < room) return;
         ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
         write_waiting(c, 1);
-        ttn_hdf5_end_quiet(before);
+        end_step(c->of, before);
     }
 }
 
@@ -438,7 +459,7 @@ void ttn_hdf5_column_read(ttn_hdf5_column *c, int64_t first, int64_t n, void *in
         ttn_hdf5_quiet before = ttn_hdf5_be_quiet();
         const ttn_desc desc = {.type = c->type, .ndim = 1, .dim = {c->n_written}};
         if (!ttn_hdf5_move_rows(c->dataset, &desc, first, in_file, NULL, to)) fail(c->of, "read again", c->name);
-        ttn_hdf5_end_quiet(before);
+        end_step(c->of, before);
     }
     if (n > in_file)
         memcpy(to + (size_t)in_file * c->size, c->waiting + (size_t)(first + in_file - c->n_written) * c->size,
@@ -480,6 +501,8 @@ static void close_file(ttn_hdf5 *h)
     hid_t file = h->file;
     h->file = TTN_HDF5_NONE;
     if (H5Fclose(file) < 0) fail(h, "close", "the file");
+    ttn_hdf5_disk_end(&h->disk);
+    look_at_disk(h);
 }
 
 /* Everything in a dataset, in the type it is stored in. */
@@ -567,7 +590,7 @@ ttn_status ttn_hdf5_commit(ttn_hdf5 *h, ttn_error *err)
     end_columns(h);
     close_file(h);
     if (h->status == TTN_OK) verify(h);
-    ttn_hdf5_end_quiet(before);
+    end_step(h, before);
     if (h->status == TTN_OK) return h->status = ttn_atomic_commit(h->atomic, err);
     if (err && err->status == TTN_OK) *err = h->err;
     return h->status;
@@ -581,7 +604,8 @@ void ttn_hdf5_destroy(ttn_hdf5 *h)
     if (h->dataset >= 0) (void)H5Dclose(h->dataset);
     destroy_columns(h);
     close_file(h);
-    ttn_hdf5_end_quiet(before);
+    ttn_hdf5_disk_end(&h->disk); /* of a file that was not made, too */
+    end_step(h, before);
     ttn_atomic_destroy(h->atomic);
     ttn_hash_destroy(h->hash);
     ttn_arena_destroy(h->texts);

@@ -302,7 +302,7 @@ static int write_into_a_limit(void *arg)
     ttn_hdf5_destroy(h);
     if (status == TTN_OK || is_there(in_folder("limit.h5"))) return 1;
     printf("%s\n", err.text);
-    return 0;
+    exit(0); /* HDF5 closes what it thinks is open */
 }
 
 static void a_full_disk_is_a_sentence_and_no_file(void **state)
@@ -312,7 +312,7 @@ static void a_full_disk_is_a_sentence_and_no_file(void **state)
         ttn_child child = run_in_child((ttn_child_limit){.file_size = limit}, write_into_a_limit, NULL);
         if (!child.exited || child.exit_code != 0) print_error("%s\n", child.output);
         assert_true(child.exited && child.exit_code == 0);
-        assert_contains(child.output, "limit.h5: HDF5 cannot ");
+        assert_contains(child.output, "limit.h5: cannot be written: File too large; ");
         assert_contains(child.output, "nothing was put in its place");
         if (strstr(child.output, "HDF5-DIAG")) fail_msg("it prints: %s", child.output);
     }

@@ -526,7 +526,7 @@ static int write_into_a_limit(void *arg)
     const ttn_status status = write_store(in_folder("limit.h5"), s, &err);
     if (status != TTN_EIO || is_there(in_folder("limit.h5"))) return 1;
     printf("%s\n", err.text);
-    return 0;
+    exit(0); /* not _exit: HDF5 closes what it thinks is open */
 }
 
 /* A limit on the file's size is a full disk that HDF5's own writes meet: in the middle of a column, and at the end. */
@@ -534,12 +534,12 @@ static void a_full_disk_is_a_sentence_and_no_store(void **state)
 {
     (void)state;
     static const sample large = {.n = 60, .longest = 100000, .n_source = 1};
-    static const int64_t limits[] = {1000, 1500000, 2500000};
+    static const int64_t limits[] = {1000, 200000, 1500000, 2500000};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         ttn_child child =
             run_in_child((ttn_child_limit){.file_size = limits[i]}, write_into_a_limit, (void *)(uintptr_t)&large);
         if (!child.exited || child.exit_code != 0) fail_msg("%s", child.output);
-        assert_contains(child.output, "limit.h5: HDF5 cannot ");
+        assert_contains(child.output, "limit.h5: cannot be written: File too large; ");
         assert_contains(child.output, "nothing was put in its place");
     }
 }
