@@ -126,7 +126,7 @@ static ttn_status check_id(ttn_fasta *f)
     if (status != TTN_OK || first < 0) return status;
     char what[120];
     snprintf(what, sizeof what, "the id of this record is that of line %" PRId64 ", too", first);
-    return ttn_fasta_blame(f, 29, w, what, "make them differ, or ask for --dup-ids suffix");
+    return ttn_fasta_blame(f, 29, w, what, "make them differ; titin data pack --dup-ids suffix does it");
 }
 
 ttn_status ttn_fasta_end_header(ttn_fasta *f)
