@@ -49,8 +49,9 @@ static ttn_status open_file(file_source *f, const char *path, ttn_error *err)
     if (fstat(f->fd, &f->opened) != 0)
         return TTN_FAIL_AT(err, TTN_EIO, f->name, 0, 0, "cannot be asked for its size: %s (FA066)", strerror(errno));
     if (S_ISDIR(f->opened.st_mode))
-        return TTN_FAIL_AT(err, TTN_EINVAL, f->name, 0, 0,
-                           "is a folder, and a file is to be read; name the files in it (FA066)");
+        return TTN_FAIL_AT(
+            err, TTN_EINVAL, f->name, 0, 0,
+            "is a folder, and a file is to be read; name the files in it, or ask for all with --recursive (FA066)");
     struct stat itself;
     if (lstat(path, &itself) == 0 && S_ISLNK(itself.st_mode)) f->source.facts.link = realpath(path, NULL);
     return TTN_OK;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin data check, as a user calls it.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 17
+plan 24
 
 titin=$PWD/$BUILD/titin
 sample=data/sample/proteins-500.fasta.gz
@@ -39,6 +39,24 @@ head -c 90000 $sample > "$work/cut.fa.gz"
 check 'a file that was cut is told' grep -q 'cut.fa.gz: the file ends at compressed byte 90000' <<< "$(run "$work/cut.fa.gz")"
 check 'a file that is not there ends with 2' grep -q 'exit 2' <<< "$(run "$work/nothing.fa")"
 check 'no file ends with 2' grep -q 'exit 2' <<< "$(run data.stop=x)"
+
+# ---- folders ----
+
+mkdir -p "$work/tree/b.fa" "$work/tree/none" "$work/bare"
+printf '>c\nMKV\n' > "$work/tree/c.fasta"
+printf '>a\nMK\n' > "$work/tree/b.fa/A.FAA"
+printf '>z\nMKVL\n' | gzip > "$work/tree/b.fa/z.pep.gz"
+printf 'sums' | tee "$work/tree/MD5SUM" > "$work/tree/.hidden"
+ln -s .. "$work/tree/b.fa/up"
+check 'a folder is told what to do about' grep -q 'is a folder.*--recursive' <<< "$(run "$work/tree")"
+json=$("$titin" data check --json -r "$work/tree")
+same 'a folder is read with all in it' "$(value files <<< "$json") $(value residues <<< "$json") $(value errors <<< "$json")" '3 9 0'
+same 'in the order of names' "$(sed -n 's/^ *"name": "\(.*\)",/\1/p' <<< "$json" | sed 's,.*/,,' | tr '\n' ' ')" 'A.FAA z.pep.gz c.fasta '
+check 'what is passed over is said' grep -q 'MD5SUM\|b.fa/up' <<< "$json"
+check 'also how much it is' grep -q ': 2 in folders' <<< "$json"
+check 'a folder without any is refused' grep -q 'exit 2' <<< "$(run -r "$work/bare")"
+touch "$work/tree/big.fa.zst"
+same 'what cannot be unpacked is not passed over' "$(run -r "$work/tree" | tail -n 1)" 'exit 3'
 
 before=$(ls -la "$work")
 run "$work"/*.fa > /dev/null

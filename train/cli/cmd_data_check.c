@@ -2,6 +2,7 @@
 #include "train/card_facts.h"
 #include "train/cli/command.h"
 #include "train/cli/configured.h"
+#include "train/cli/inputs.h"
 #include "train/cli/show.h"
 
 /* One file into the card; its own failure goes there, and to *first when that holds none yet. */
@@ -22,17 +23,16 @@ static ttn_status check_file(ttn_card *c, const char *path, const ttn_fasta_rule
     return status;
 }
 
-static ttn_status check_files(const ttn_cli_call *call, const ttn_fasta_rules *rules, ttn_facts *f, ttn_error *first,
-                              ttn_error *err)
+static ttn_status check_files(const ttn_cli_call *call, const ttn_inputs *in, const ttn_fasta_rules *rules,
+                              ttn_facts *f, ttn_error *first, ttn_error *err)
 {
     ttn_card *c;
     ttn_status status = ttn_card_create(rules->alphabet, &c, err);
-    for (int i = 0; i < call->n_argument && status == TTN_OK; i++)
-        if (!ttn_is_setting(call->argument[i])) status = check_file(c, call->argument[i], rules, first, err);
-    if (status == TTN_OK && ttn_card_n_files(c) == 0)
-        status = TTN_FAIL(err, TTN_EINVAL, "no file is named; titin data check FILE...");
+    for (int i = 0; i < in->n && status == TTN_OK; i++)
+        status = check_file(c, in->file[i], rules, first, err);
     if (status == TTN_OK) {
         ttn_card_tell(c, f);
+        ttn_inputs_tell(in, f);
         status = ttn_facts_status(f, err);
         if (status == TTN_OK && first->status == TTN_OK && ttn_card_errors(c) > 0) *call->exit = TTN_EXIT_DATA;
     }
@@ -56,16 +56,19 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     ttn_config_table *table;
     ttn_config *config;
     ttn_fasta_rules rules;
+    ttn_inputs in = {0};
     ttn_facts *f = NULL;
     ttn_error first = {0};
     ttn_status status = configure(call, &table, &config, &rules, err);
     if (status == TTN_OK) status = ttn_facts_create(&f, err);
-    if (status == TTN_OK) status = check_files(call, &rules, f, &first, err);
+    if (status == TTN_OK) status = ttn_inputs_find(call, &in, err);
+    if (status == TTN_OK) status = check_files(call, &in, &rules, f, &first, err);
     if (status == TTN_OK && ttn_cli_given(call, "json"))
         status = ttn_show_json(call->out.out, f, err);
     else if (status == TTN_OK)
         ttn_show_text(&call->out, f);
     ttn_facts_destroy(f);
+    ttn_inputs_drop(&in);
     ttn_config_destroy(config);
     ttn_config_table_destroy(table);
     if (status != TTN_OK || first.status == TTN_OK) return status;
@@ -83,6 +86,7 @@ static const ttn_cli_argument arguments[] = {
 };
 
 static const ttn_cli_option options[] = {
+    TTN_RECURSIVE_OPTION,
     {.name = "json", .help = "the card as JSON"},
     TTN_PRESET_OPTION,
     {0},
@@ -91,6 +95,7 @@ static const ttn_cli_option options[] = {
 static const ttn_cli_example examples[] = {
     {"titin data check uniref50.fasta.gz", "is it whole, what is in it, and what is unusual about it?"},
     {"zstd -dc big.fa.zst | titin data check -", "other ways to compress"},
+    {"titin data check --recursive proteomes/", "all files of a folder"},
     {"titin data check a.fa data.stop=x", "with another answer to '*' inside a sequence"},
     {0},
 };

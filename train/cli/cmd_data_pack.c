@@ -1,7 +1,6 @@
 /* titin data pack IN... -o STORE: sequence files into one store. */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "core/clock.h"
@@ -12,6 +11,7 @@
 #include "train/card_facts.h"
 #include "train/cli/command.h"
 #include "train/cli/configured.h"
+#include "train/cli/inputs.h"
 #include "train/cli/show.h"
 #include "train/cli/status_line.h"
 #include "train/store_facts.h"
@@ -73,22 +73,6 @@ static int tell(void *ctx, const ttn_pack_progress *now)
 }
 
 /* ---- what is asked for ---- */
-
-/* The files among the arguments. */
-static ttn_status list_files(const ttn_cli_call *call, const char ***ret, int *ret_n, ttn_error *err)
-{
-    const char **file = calloc((size_t)call->n_argument + 1, sizeof *file);
-    *ret = file;
-    *ret_n = 0;
-    if (!file) return TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
-    for (int i = 0; i < call->n_argument; i++)
-        if (!ttn_is_setting(call->argument[i])) {
-            file[*ret_n] = call->argument[i];
-            (*ret_n)++;
-        }
-    if (*ret_n == 0) return TTN_FAIL(err, TTN_EINVAL, "no file is named; titin data pack IN... -o STORE");
-    return TTN_OK;
-}
 
 /* The store is not one of the files, and replaces nothing without --force. */
 static ttn_status check_output(const ttn_cli_call *call, const char *store, const char *const *file, int n,
@@ -161,7 +145,7 @@ static ttn_status tell_store(const char *store, const ttn_pack_facts *packed, co
 {
     ttn_store *s;
     struct stat about;
-    ttn_status status = ttn_store_open(store, 0, &s, err);
+    ttn_status status = ttn_store_open(store, 1, &s, err); /* what is only described is not kept in memory */
     if (status != TTN_OK) return status;
     ttn_facts_text(f, "store", "%s", store);
     ttn_facts_bytes(f, "size", stat(store, &about) == 0 ? about.st_size : 0);
@@ -184,18 +168,19 @@ static ttn_status tell_store(const char *store, const ttn_pack_facts *packed, co
     return status;
 }
 
-static ttn_status pack_and_tell(const ttn_cli_call *call, const char *const *file, int n, const ttn_pack_rules *rules,
+static ttn_status pack_and_tell(const ttn_cli_call *call, const ttn_inputs *in, const ttn_pack_rules *rules,
                                 const ttn_split_rules *split, ttn_error *err)
 {
     const char *store = ttn_cli_value(call, "output");
     ttn_pack_facts packed;
     ttn_card *card = NULL;
     ttn_facts *f = NULL;
-    ttn_status status = check_output(call, store, file, n, err);
+    ttn_status status = check_output(call, store, in->file, in->n, err);
     if (status == TTN_OK) status = ttn_card_create(rules->fasta.alphabet, &card, err);
     if (status == TTN_OK) status = ttn_facts_create(&f, err);
-    if (status == TTN_OK) status = pack(file, n, store, rules, call->err.out, card, &packed, err);
+    if (status == TTN_OK) status = pack(in->file, in->n, store, rules, call->err.out, card, &packed, err);
     if (status == TTN_OK) status = tell_store(store, &packed, card, split, f, err);
+    if (status == TTN_OK) ttn_inputs_tell(in, f);
     if (status == TTN_OK) status = ttn_facts_status(f, err);
     if (status == TTN_OK && ttn_cli_given(call, "json"))
         status = ttn_show_json(call->out.out, f, err);
@@ -212,12 +197,11 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     ttn_config *config = NULL;
     ttn_pack_rules rules = {0};
     ttn_split_rules split = {0};
-    const char **file = NULL;
-    int n = 0;
+    ttn_inputs in = {0};
     ttn_status status = TTN_OK;
     if (!ttn_cli_given(call, "output"))
         status = TTN_FAIL(err, TTN_EINVAL, "no store is named; titin data pack IN... -o STORE");
-    if (status == TTN_OK) status = list_files(call, &file, &n, err);
+    if (status == TTN_OK) status = ttn_inputs_find(call, &in, err);
     if (status == TTN_OK) status = ttn_configured_by_settings(call, &table, &config, err);
     if (status == TTN_OK) {
         const ttn_option_reader reader = ttn_values_reader(ttn_config_values(config));
@@ -228,9 +212,9 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     if (status == TTN_OK) {
         rules.makes_clusters = split.kind == TTN_SPLIT_CLUSTER;
         rules.titin_version = TTN_VERSION;
-        status = pack_and_tell(call, file, n, &rules, &split, err);
+        status = pack_and_tell(call, &in, &rules, &split, err);
     }
-    free(file);
+    ttn_inputs_drop(&in);
     ttn_config_destroy(config);
     ttn_config_table_destroy(table);
     return status;
@@ -248,6 +232,7 @@ static const ttn_cli_argument arguments[] = {
 static const ttn_cli_option options[] = {
     {.name = "output", .letter = 'o', .value = "STORE", .word = TTN_WORD_FILE, .help = "the store to be made"},
     {.name = "force", .letter = 'f', .help = "replace a file that is there already"},
+    TTN_RECURSIVE_OPTION,
     {.name = "dup-ids",
      .value = "any|error|suffix",
      .help = "ids that stand twice: kept (the default), refused, or made to differ: id_2"},
