@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin data pack, info, export, as a user calls them.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 35
+plan 36
 
 titin=$PWD/$BUILD/titin
 sample=$PWD/data/sample/proteins-500.fasta.gz
@@ -58,6 +58,7 @@ cp in.fa folder/in.fa
 "$titin" data pack -r folder -o folder/of.h5 > /dev/null
 check 'with --recursive it is' cmp exported.fa <("$titin" data export folder/of.h5 -o -)
 check 'and a file in it is still no output' says 2 'to be read and written' "$(run pack -r folder -o folder/in.fa --force)"
+check 'standard output is no store' says 2 'standard output' "$(run pack in.fa -o -)"
 check 'no output is told' says 2 'no store is named' "$(run pack in.fa)"
 check 'no input is told' says 2 'no file is named' "$(run pack data.stop=x -o x.h5)"
 check 'a word for ids that is none' says 2 'any, error or suffix' "$(run pack in.fa -o x.h5 --dup-ids maybe)"

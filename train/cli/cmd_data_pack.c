@@ -80,6 +80,8 @@ static ttn_status check_output(const ttn_cli_call *call, const char *store, cons
 {
     struct stat out, in;
     char shown[TTN_TAIL_ROOM];
+    if (strcmp(store, "-") == 0)
+        return TTN_FAIL(err, TTN_EINVAL, "a store cannot go to standard output; name a file: -o NAME.h5");
     if (stat(store, &out) != 0) return TTN_OK; /* what is wrong with the path is said when it is made */
     ttn_text_tail(store, shown);
     for (int i = 0; i < n; i++)
