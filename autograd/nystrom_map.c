@@ -59,14 +59,15 @@ static ttn_status map_open(const ttn_call *c, int64_t seq, int64_t head, map_vie
         ttn_nystrom_landmarks(j, number);
     for (int64_t i = 0; i < j->g.n_pair; i++)
         ttn_nystrom_make_a(j, &j->g.pair[i]);
-    pair *p = &j->g.pair[head - first];
+    pair *p =
+        &j->g.pair[head - first]; /* the only one whose Z is made: the others have no pivot, memory begins as zeros */
     v->p = p;
     t = map_tile(v, 0);
     p->pivot =
         ttn_inverse_forward(&j->z.inverse, p->a, ttn_nystrom_starter(j, head - first)->start.sum, 0, p->z, t.inverse);
-    if (p->pivot == 0) return TTN_OK;
-    map_close(v);
-    return ttn_nystrom_failure(j, err);
+    const ttn_status status = ttn_nystrom_failure(j, err);
+    if (status != TTN_OK) map_close(v);
+    return status;
 }
 
 /* Rows t, t + 1, … of F (n_row, M), to s of the tile; at most a tile's rows. */

@@ -332,6 +332,32 @@ static void maps_are_rows_of_f_z_b_and_their_means(void **state)
     }
 }
 
+/* Where forward had found an inverse: with lambda 0 there is none for the equal queries of head 1. */
+static void a_map_whose_inverse_fails_says_which(void **state)
+{
+    (void)state;
+    enum { M = 64, N = 300 };
+    static const ttn_span span[] = {{0, 3}, {12, N}};
+    ttn_attn_nystrom_options attr = {.heads = 2, .landmarks = M, .pinv = TTN_PINV_EXACT, .lambda = 1e-3};
+    run r;
+    make_nystrom(&r, &attr, 4, 0, span, 2);
+    fill_all(&r, 140, 1.5);
+    for (int64_t t = 0; t < 12 + N; t++)
+        memset(r.in[0] + t * r.C + 4, 0, 4 * sizeof(real));
+    forward(&r);
+    attr.lambda = 0;
+    const ttn_call c = call_of(&r);
+    const int64_t row = 5;
+    real map[N];
+    double pool[4];
+    ttn_error err = {0};
+    assert_fails(ttn_op_attn_nystrom.attention->map_rows(&c, 1, 1, 1, &row, map, &err), TTN_ENUMERIC, &err,
+                 "in sequence 1, head 1, A'A + 0 I is too close to singular");
+    assert_fails(ttn_op_attn_nystrom.attention->map_pool(&c, 1, 1, 2, pool, &err), TTN_ENUMERIC, &err,
+                 "in sequence 1, head 1, A'A + 0 I is too close to singular");
+    release(&r);
+}
+
 /* ---- recording ---- */
 
 static ttn_status attr_with(const char *const *set, ttn_attn_nystrom_options *ret, ttn_error *err)
@@ -421,6 +447,15 @@ static void costs_count_the_inverse_and_memory_does_not_grow_with_sequences_beyo
     assert_int_equal(r.sig.aux[2].dim[0], 9);
     release(&r);
 
+    /* no room for a sequence of more residues than landmarks: no inverse is made */
+    attr.landmarks = 4096;
+    make_nystrom(&r, &attr, 64, 0, span, MOST_SEQS);
+    assert_int_equal(r.sig.aux[2].dim[0], 0);
+    for (int pass = TTN_FORWARD; pass <= TTN_BACKWARD; pass++)
+        assert_true(r.sig.work_thread[pass] < (size_t)4096 * 4096 * sizeof(real)); /* one matrix of landmarks */
+    release(&r);
+    attr.landmarks = 256;
+
     /* one sequence of 512 rows: 24 products of 256^3 a head are more than the rest */
     ttn_sig s = {.attr = &attr, .cap = {.rows = 512, .seqs = 1}, .n_in = 4};
     for (int i = 0; i < 3; i++)
@@ -460,6 +495,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bits_do_not_depend_on_threads_and_groups),
         cmocka_unit_test(balanced_landmarks_have_half_the_error_of_fixed_segments),
         cmocka_unit_test(maps_are_rows_of_f_z_b_and_their_means),
+        cmocka_unit_test(a_map_whose_inverse_fails_says_which),
         cmocka_unit_test(options_become_attributes),
         cmocka_unit_test(a_kind_records_its_convolution_and_refuses_to_be_causal),
         cmocka_unit_test(costs_count_the_inverse_and_memory_does_not_grow_with_sequences_beyond_slots),
