@@ -28,7 +28,7 @@ typedef struct {
     int q, k, v;      /* values (N, H D) */
     int heads;        /* H */
     int causal;       /* row i sees rows up to i of its sequence */
-    double dropout;   /* of attention weights while training, in [0, 1); a kind without weights leaves it aside */
+    double dropout;   /* of attention weights while training, in [0, 1); a kind that does not drop leaves it aside */
     const char *name; /* the node's, in the current scope; NULL lets the graph choose */
 } ttn_attn_in;
 
@@ -96,6 +96,9 @@ typedef struct ttn_attention {
 
     ttn_map_rows map_rows;
     ttn_map_pool map_pool;
+
+    /* It drops weights (ttn_attn_in.dropout); others never make them, and a model that drops in no layer is refused. */
+    int drops;
 
     /* The op that computes one row from a state of constant size, for decoding; NULL: there is none. */
     const ttn_op *step;

@@ -244,7 +244,9 @@ static const ttn_option options[] = {
      .fallback = "0",
      .least = 0,
      .most = 0.99,
-     .help = "share of attention's weights that is dropped in training",
+     .help = "share of attention's weights that is dropped in training, in layers of the kind exact: other kinds do "
+             "not make "
+             "them one by one",
      .since = "0.1"},
 };
 
@@ -405,6 +407,19 @@ static ttn_status attention_of(const ttn_values *values, const settings *s, cons
     return op->attention->attr(&reader, (int)layer, ret->attr, err);
 }
 
+/* Dropout that no layer would do is refused. */
+static ttn_status check_dropout(const settings *s, const ttn_model_spec *spec, ttn_error *err)
+{
+    if (s->attention_dropout == 0) return TTN_OK;
+    for (int64_t l = 0; l < spec->layers; l++)
+        if (ttn_attention_find(spec->attention[l].kind)->attention->drops) return TTN_OK;
+    return TTN_FAIL(
+        err, TTN_EINVAL,
+        "attention.dropout is %g, and no layer has weights to drop: attention of the kind '%s' does not make "
+        "them one by one; set it to 0 (model.dropout drops from what layers add)",
+        s->attention_dropout, spec->attention[0].kind);
+}
+
 /* ---- the spec ---- */
 
 static int is(const char *value, const char *choice)
@@ -491,6 +506,7 @@ ttn_status ttn_model_spec_of(const ttn_values *values, const ttn_model_use *use,
     spec->attention = attention;
     for (int64_t l = 0; l < s.layers && status == TTN_OK; l++)
         status = attention_of(values, &s, use, l, &attention[l], err);
+    if (status == TTN_OK) status = check_dropout(&s, spec, err);
     if (status == TTN_OK)
         *ret = spec;
     else

@@ -170,6 +170,7 @@ static const ttn_attention attention = {
     .build = build,
     .map_rows = map_rows,
     .map_pool = map_pool,
+    .drops = 1,
 };
 
 /* ---- cases ---- */

@@ -537,6 +537,10 @@ static void impossible_models_are_refused_with_a_sentence(void **state)
          "a table of 100 positions, and sequences that reach position 100", 0, 101},
         {"model: {layers: 2}\nattention: {layers: [none, none, none]}",
          "attention.layers has 3 kinds, and model.layers is 2", 0, 0},
+        {"attention: {kind: nystrom, dropout: 0.1}", "no layer has weights to drop: attention of the kind 'nystrom'", 0,
+         0},
+        {"attention: {layers: [favor, none], dropout: 0.1}",
+         "attention.dropout is 0.1, and no layer has weights to drop", 0, 0},
     };
     for (size_t i = 0; i < sizeof example / sizeof *example; i++) {
         model_config c = model_config_of(NULL, example[i].text);
@@ -561,6 +565,7 @@ static void other_models_at_those_edges_are_fine(void **state)
         "model: {width: 15, heads: 3, positions: sinusoid}",
         "model: {positions: learned, max_positions: 100}",
         "model: {layers: 2}\nattention: {layers: [none, none]}",
+        "model: {layers: 2}\nattention: {layers: [nystrom, exact], dropout: 0.1}",
     };
     for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
         built b = build_as(NULL, text[i], &use, TTN_MODEL_LOSS);
