@@ -35,6 +35,105 @@ static void nystrom_attention_is_the_definition_at_every_length(void **state)
     }
 }
 
+/* A segment's mean is made of 64 columns at a time. */
+static void nystrom_attention_is_the_definition_at_every_width_of_a_head(void **state)
+{
+    (void)state;
+    enum { M = 12, N = 203 };
+    static const int64_t widths[] = {1, 16, 24, 64, 65, 130};
+    static const ttn_attn_nystrom_options attr = {.heads = 2, .landmarks = M};
+    const ttn_span span = {5, N};
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        run r;
+        make_nystrom(&r, &attr, widths[w], 0, &span, 1);
+        fill_all(&r, 400 + 10 * w, 1);
+        set_apart(&r, M, 500 + w);
+        forward(&r);
+        for (int64_t h = 0; h < 2; h++) {
+            dense d = dense_of(&r, 0, h, M);
+            dense_nystrom(&d, TTN_INVERSE_CHEB_STEPS, 0, NULL);
+            assert_at_most(difference(&r, &d, 0, h), IS_F32 ? 1e-4 : 1e-12, "out");
+            dense_free(&d);
+        }
+        release(&r);
+    }
+}
+
+static double dot(int64_t n, const real *x, const real *y, double *ret_size)
+{
+    double sum = 0;
+    for (int64_t e = 0; e < n; e++) {
+        sum += (double)x[e] * (double)y[e];
+        *ret_size += fabs((double)x[e] * (double)y[e]);
+    }
+    return sum;
+}
+
+/* Five chunks, whose sums are added up in a tree. out is linear in v: g . out = v . dv. It is the same for 2 q and k / 2:
+ * q . dq = k . dk. And for k + u, whatever u is: the rows of dk add up to zero. */
+static void gradients_of_many_chunks_respect_what_makes_no_difference(void **state)
+{
+    (void)state;
+    enum { M = 4, N = 4 * 20 * 192 + 77, D = 3 };
+    const ttn_span span = {0, N};
+    static const ttn_attn_nystrom_options attr = {.heads = 1, .landmarks = M, .iterations = 3};
+    run r;
+    make_nystrom(&r, &attr, D, 0, &span, 1);
+    fill_all(&r, 620, 1);
+    set_apart(&r, M, 630);
+    for (int64_t e = 0; e < (int64_t)N * D; e++)
+        r.dout[e] += r.in[0][e]; /* so that sums are no sums of noise */
+    forward(&r);
+    backward(&r);
+    const double bound = IS_F32 ? 1e-4 : 1e-12;
+    double size = 0;
+    const double values_differ =
+        dot((int64_t)N * D, r.dout, r.out, &size) - dot((int64_t)N * D, r.in[2], r.din[2], &size);
+    assert_at_most(fabs(values_differ), bound * size, "g . out - v . dv");
+    size = 0;
+    const double scores_differ =
+        dot((int64_t)N * D, r.in[0], r.din[0], &size) - dot((int64_t)N * D, r.in[1], r.din[1], &size);
+    assert_at_most(fabs(scores_differ), bound * size, "q . dq - k . dk");
+    for (int d = 0; d < D; d++) {
+        double sum = 0;
+        size = 0;
+        for (int64_t t = 0; t < N; t++) {
+            sum += (double)r.din[1][t * D + d];
+            size += fabs((double)r.din[1][t * D + d]);
+        }
+        assert_at_most(fabs(sum), bound * size, "sum of dk");
+    }
+    release(&r);
+}
+
+/* Heads that start together are one group, also where there are more of them than a group otherwise has room for. All of them
+ * see the same here, so that it makes no difference to out and dv who gives the start. */
+static void more_heads_than_a_group_start_together(void **state)
+{
+    (void)state;
+    enum { M = 2, H = 70, D = 2 };
+    static const ttn_span span[] = {{0, 9}, {12, 2}, {24, 14}};
+    ttn_attn_nystrom_options attr = {.heads = H, .landmarks = M, .pinv = TTN_PINV_RAZAVI, .iterations = 3};
+    run r[2];
+    for (int shared = 0; shared < 2; shared++) {
+        run *one = &r[shared];
+        attr.shared = shared;
+        make_nystrom(one, &attr, D, 0, span, 3);
+        fill_all(one, 600, 1.5);
+        real *const same[] = {one->in[0], one->in[1], one->in[2], one->dout};
+        for (int i = 0; i < 4; i++)
+            for (int64_t e = 0; e < one->rows * one->C; e++)
+                same[i][e] = same[i][e - e % one->C + e % D];
+        forward(one);
+        backward(one);
+    }
+    const size_t bytes = (size_t)(r[0].rows * r[0].C) * sizeof(real);
+    assert_same_bits(r[0].out, r[1].out, bytes);
+    assert_same_bits(r[0].din[2], r[1].din[2], bytes);
+    release(&r[0]);
+    release(&r[1]);
+}
+
 static void a_hundred_thousand_residues(void **state)
 {
     (void)state;
@@ -489,6 +588,9 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nystrom_attention_is_the_definition_at_every_length),
+        cmocka_unit_test(nystrom_attention_is_the_definition_at_every_width_of_a_head),
+        cmocka_unit_test(more_heads_than_a_group_start_together),
+        cmocka_unit_test(gradients_of_many_chunks_respect_what_makes_no_difference),
         cmocka_unit_test(a_hundred_thousand_residues),
         cmocka_unit_test(short_sequences_have_the_bits_of_exact_attention),
         cmocka_unit_test(a_sequence_has_the_same_bits_alone_first_in_the_middle_and_last),
