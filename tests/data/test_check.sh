@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin data check, as a user calls it.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 24
+plan 27
 
 titin=$PWD/$BUILD/titin
 sample=data/sample/proteins-500.fasta.gz
@@ -57,6 +57,15 @@ check 'also how much it is' grep -q ': 2 in folders' <<< "$json"
 check 'a folder without any is refused' grep -q 'exit 2' <<< "$(run -r "$work/bare")"
 touch "$work/tree/big.fa.zst"
 same 'what cannot be unpacked is not passed over' "$(run -r "$work/tree" | tail -n 1)" 'exit 3'
+rm "$work/tree/big.fa.zst"
+# A folder that not even root can read, since its path is too long.
+long=$(printf 'd%.0s' {1..250})
+(cd "$work/tree/b.fa" && for _ in {1..17}; do mkdir "$long" && cd "$long" || exit; done)
+output=$(run -r "$work/tree")
+same 'a folder that cannot be read ends as a file that cannot' "$(tail -n 1 <<< "$output")" 'exit 2'
+check 'and is told' grep -q 'ddd: .*File name too long.*FA066' <<< "$output"
+json=$("$titin" data check --json -r "$work/tree" 2> /dev/null)
+same 'and all others are read' "$(value residues <<< "$json") $(value errors <<< "$json")" '9 1'
 
 before=$(ls -la "$work")
 run "$work"/*.fa > /dev/null

@@ -59,7 +59,11 @@ static ttn_status add_entry(ttn_inputs *in, const char *folder, const char *name
     if (name[0] == '.') return TTN_OK;
     const char *path = ttn_arena_text(in->texts, "%s%s%s", folder, folder[strlen(folder) - 1] == '/' ? "" : "/", name);
     if (!path) return no_memory(err);
-    if (lstat(path, &itself) == 0 && S_ISDIR(itself.st_mode)) return add_folder(in, path, err);
+    if (lstat(path, &itself) != 0) {
+        if (errno != ENOENT) return add(in, path, err); /* file or folder: nobody knows, and reading it says why */
+    } else if (S_ISDIR(itself.st_mode)) {
+        return add_folder(in, path, err);
+    }
     const int is_there = stat(path, &target) == 0; /* if not, reading it says why */
     if (ends_as_fasta(name) && (!is_there || S_ISREG(target.st_mode))) return add(in, path, err);
     if (in->passed_over == 0) in->first_passed_over = path;
@@ -73,11 +77,19 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* It is this folder, and not the system, that cannot be read. */
+static int is_of_folder(int error)
+{
+    return error == EACCES || error == EPERM || error == ENOENT || error == ENOTDIR || error == ENAMETOOLONG;
+}
+
+/* A folder that cannot be read stands for what is in it: reading it fails as that of a file, and is told with theirs. */
 static ttn_status add_folder(ttn_inputs *in, const char *folder, ttn_error *err)
 {
     char shown[TTN_TAIL_ROOM];
     struct dirent **entry;
     const int n = scandir(folder, &entry, NULL, by_name);
+    if (n < 0 && is_of_folder(errno)) return add(in, folder, err);
     if (n < 0)
         return TTN_FAIL(err, errno == ENOMEM ? TTN_ENOMEM : TTN_EIO, "%s: the folder cannot be read: %s (FA066)",
                         ttn_text_tail(folder, shown), strerror(errno));

@@ -25,8 +25,8 @@ typedef struct {
     ttn_arena *texts;
 } ttn_inputs;
 
-/* A folder without --recursive stays among them: reading it says what to do. *ret is the caller's, also after a failure.
- * TTN_EINVAL: there is none, or none in a folder; TTN_EIO: a folder cannot be read; TTN_ENOMEM. */
+/* A folder without --recursive stays among them, and so does one that cannot be read: reading it says what to do. *ret is the caller's, also after a failure.
+ * TTN_EINVAL: there is none, or none in a folder; TTN_EIO: the disk fails; TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_inputs_find(const ttn_cli_call *call, ttn_inputs *ret, ttn_error *err);
 void ttn_inputs_drop(ttn_inputs *in);
 
