@@ -115,7 +115,7 @@ static void cheb_in_eight_steps_is_closer_than_razavi_in_six(void **state)
         const double razavi = residual_of(TTN_PINV_RAZAVI, M, a);
         if (t == 0) print_message("# correlated landmarks, cond(A) %.0f: %.2g, %.2g\n", cond, cheb, razavi);
         /* The slowest direction needs cond^2 steps of either. Of 6,466 such matrices in double 99.5 % have a condition below 40,
-         * 11 on average, and the ratio is 11 at least up to 36, 8 to 15 from there to 40 (below 10 for 3 of 12), 3 at 1,000. */
+         * half of them below 11, and the ratio is 11 at least up to 36, 7.7 to 15 from there to 40 (below 10 for 3 of 12). */
         if (cond > 36) continue;
         n_good++;
         assert_at_most(cheb, fmax(razavi / 10, rounding), "residual on correlated data");
