@@ -1,16 +1,18 @@
 /* What a step will take: against sums made by hand, and against what training makes. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/start.h"
 #include "tests/harness/test.h"
-#include "train/budget.h"
 #include "train/config.h"
 #include "train/forecast.h"
 #include "train/forecast_facts.h"
 #include "train/trainer.h"
 
-#define GIB ((double)(1 << 30))
+/* Sizes are said for single precision, and are twice as large in double. */
+#define MIB ((double)(1 << 20) * sizeof(real) / sizeof(float))
+#define GIB (1024 * MIB)
 
 enum { MOST_SETTINGS = 16 };
 
@@ -22,6 +24,16 @@ typedef struct {
     ttn_status status;
     ttn_error err;
 } world;
+
+/* "train.memory=…", so many bytes; good for the next 4 calls. */
+static const char *memory(double bytes)
+{
+    static char room[4][40];
+    static int next;
+    char *text = room[next++ % 4];
+    snprintf(text, sizeof room[0], "train.memory=%" PRId64, (int64_t)bytes);
+    return text;
+}
 
 /* A machine of 64 GiB that makes 10^11 products a second. */
 static void look(world *w, int64_t fit, const char *const *setting)
@@ -95,15 +107,14 @@ static double statistics(double layers, double heads)
 static void a_million_residues_of_width_512_fit_into_46_gib(void **state)
 {
     (void)state;
-    if (sizeof(real) != sizeof(float)) skip_because("the sizes are promised in single precision");
     world w;
-    static const char *const setting[] = {"model.width=512",
-                                          "model.layers=12",
-                                          "batch.rows=1048576",
-                                          "data.max_seqs=1",
-                                          "train.memory=46GiB",
-                                          "attention.kind=exact",
-                                          NULL};
+    const char *setting[] = {"model.width=512",
+                             "model.layers=12",
+                             "batch.rows=1048576",
+                             "data.max_seqs=1",
+                             memory(46 * GIB),
+                             "attention.kind=exact",
+                             NULL};
     const ttn_forecast_facts *f = must(&w, 0, setting);
     assert_int_equal(f->capacity.extent.rows, 1048800);
     assert_int_equal(f->capacity.extent.seqs, 1);
@@ -115,15 +126,14 @@ static void a_million_residues_of_width_512_fit_into_46_gib(void **state)
 static void a_million_residues_of_width_256_fit_into_16_5_gib(void **state)
 {
     (void)state;
-    if (sizeof(real) != sizeof(float)) skip_because("the sizes are promised in single precision");
     world w;
-    static const char *const setting[] = {"model.width=256",
-                                          "model.layers=6",
-                                          "batch.rows=1048576",
-                                          "data.max_seqs=1",
-                                          "train.memory=16.5GiB",
-                                          "attention.kind=exact",
-                                          NULL};
+    const char *setting[] = {"model.width=256",
+                             "model.layers=6",
+                             "batch.rows=1048576",
+                             "data.max_seqs=1",
+                             memory(16.5 * GIB),
+                             "attention.kind=exact",
+                             NULL};
     const ttn_forecast_facts *f = must(&w, 0, setting);
     assert_true((double)f->plan->bytes <= 16.5 * GIB);
     near((double)f->plan->bytes, (6 + IN_A_LAYER + WORKSPACE) * value(256), 0.01, "width 256: against a sum by hand");
@@ -133,15 +143,14 @@ static void a_million_residues_of_width_256_fit_into_16_5_gib(void **state)
 static void with_the_hidden_rows_by_tiles_alone_it_is_52_gib(void **state)
 {
     (void)state;
-    if (sizeof(real) != sizeof(float)) skip_because("the sizes are promised in single precision");
     world w;
-    static const char *const setting[] = {"model.width=256",
-                                          "model.layers=6",
-                                          "batch.rows=1048576",
-                                          "data.max_seqs=1",
-                                          "train.memory=52GiB",
-                                          "attention.kind=exact",
-                                          NULL};
+    const char *setting[] = {"model.width=256",
+                             "model.layers=6",
+                             "batch.rows=1048576",
+                             "data.max_seqs=1",
+                             memory(52 * GIB),
+                             "attention.kind=exact",
+                             NULL};
     const ttn_forecast_facts *f = must(&w, 0, setting);
     const double by_hand = (OF_A_LAYER * 6 + 1 + GRADIENTS - LAST_SUM) * value(256) + statistics(6, 8);
     assert_true(by_hand <= 52 * GIB);
@@ -207,7 +216,7 @@ static void published_models_have_their_published_sizes(void **state)
     };
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         world w;
-        const char *setting[] = {models[i].layers, models[i].width, models[i].heads, "train.memory=1000GiB", NULL};
+        const char *setting[] = {models[i].layers, models[i].width, models[i].heads, memory(1000 * GIB), NULL};
         near((double)must(&w, 0, setting)->parameters, models[i].parameters, models[i].part, "parameters of ESM-2");
         drop(&w);
     }
@@ -236,7 +245,7 @@ static ttn_status tokens_of(void *self, int64_t i, int64_t first, int64_t n, uin
 static void the_plan_is_that_of_training(void **state)
 {
     (void)state;
-    static const char *const memories[] = {"train.memory=1GiB", "train.memory=20MiB"};
+    const char *memories[] = {memory(1 * GIB), memory(20 * MIB)};
     for (size_t i = 0; i < sizeof memories / sizeof *memories; i++) {
         world w;
         ttn_error err = {0};
@@ -299,8 +308,7 @@ static void work_by_op_is_all_the_work(void **state)
 {
     (void)state;
     world w;
-    static const char *const setting[] = {"model.width=64", "model.heads=2", "batch.rows=4800", "train.memory=40MiB",
-                                          NULL};
+    const char *setting[] = {"model.width=64", "model.heads=2", "batch.rows=4800", memory(40 * MIB), NULL};
     const ttn_forecast_facts *f = must(&w, 0, setting);
     double done = 0, seconds = 0;
     int64_t steps = 0;
@@ -350,22 +358,26 @@ static void the_longest_sequence_is_the_longest(void **state)
 {
     (void)state;
     enum { STEP = 480 };
-    const int64_t memory = (int64_t)200 << 20;
+    const int64_t room = (int64_t)200 << 20;
     world w;
     static const char *const setting[] = {"model.width=64", "model.layers=2", "model.heads=2", NULL};
-    const ttn_forecast_facts *f = must(&w, memory, setting);
+    const ttn_forecast_facts *f = must(&w, room, setting);
     const int64_t longest = f->fit.residues, held = f->held;
     assert_true(longest > 10000);
     assert_int_equal(f->fit.rows, longest + 2);
-    assert_true(f->fit.bytes <= memory && f->fit.bytes > memory / 10 * 9);
+    assert_true(f->fit.bytes <= room && f->fit.bytes > room / 10 * 9);
     assert_true(f->fit.again > 0 && f->fit.more > 0 && f->fit.seconds > 0);
     drop(&w);
     for (int more = 0; more < 2; more++) {
-        char rows[40], budget[60];
-        snprintf(rows, sizeof rows, "batch.rows=%lld", (long long)(longest + 2 + more * STEP));
-        snprintf(budget, sizeof budget, "train.memory=%lld", (long long)(memory - held));
-        const char *again[] = {
-            "model.width=64", "model.layers=2", "model.heads=2", "data.max_seqs=1", rows, budget, NULL};
+        char rows[40];
+        snprintf(rows, sizeof rows, "batch.rows=%" PRId64, (int64_t)(longest + 2 + more * STEP));
+        const char *again[] = {"model.width=64",
+                               "model.layers=2",
+                               "model.heads=2",
+                               "data.max_seqs=1",
+                               rows,
+                               memory((double)(room - held)),
+                               NULL};
         look(&w, 0, again);
         assert_int_equal(w.status, more ? TTN_ENOMEM : TTN_OK);
         drop(&w);
@@ -393,8 +405,7 @@ static void too_little_memory_is_told_with_what_would_do(void **state)
 {
     (void)state;
     world w;
-    static const char *const setting[] = {"model.width=64", "model.layers=2", "model.heads=2", "train.memory=1MiB",
-                                          NULL};
+    const char *setting[] = {"model.width=64", "model.layers=2", "model.heads=2", memory(1 * MIB), NULL};
     look(&w, 0, setting);
     assert_int_equal(w.status, TTN_ENOMEM);
     assert_contains(w.err.text, "train.memory");
@@ -407,8 +418,8 @@ static void all_of_it_can_be_told(void **state)
 {
     (void)state;
     world w;
-    static const char *const setting[] = {"model.width=64",     "model.layers=8",  "model.heads=2",
-                                          "train.memory=60MiB", "batch.rows=4800", NULL};
+    const char *setting[] = {"model.width=64", "model.layers=8",  "model.heads=2",
+                             memory(60 * MIB), "batch.rows=4800", NULL};
     const ttn_forecast_facts *f = must(&w, (int64_t)1 << 30, setting);
     for (int most = 0; most < 20; most += 6) {
         ttn_facts *facts;
