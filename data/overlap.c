@@ -1,11 +1,12 @@
 /* The words of held-out proteins go into a table; all training proteins are read, and what they have of these is
  * marked; the held-out proteins' words are looked up again. A filter of one bit a word in front of the table spares nearly all
- * of the training set's words the way to memory. */
+ * of the training set's words the way to memory. Both are larger than a core's caches: the words of training go through in
+ * groups, whose bits, and then whose places, are all asked for before the first is looked at. */
 #include "core/memory.h"
 #include "data/kmer.h"
 #include "data/overlap.h"
 
-enum { MOST_PROTEINS = 1 << 14, PLACES_A_WORD = 2, BITS_A_WORD = 16, LEAST_WORDS = 64 };
+enum { MOST_PROTEINS = 1 << 14, PLACES_A_WORD = 2, BITS_A_WORD = 16, LEAST_WORDS = 64, AT_ONCE = 64 };
 
 /* One held-out protein that is looked at: its words are word[first] to word[first + n - 1]. */
 typedef struct {
@@ -29,11 +30,17 @@ typedef struct {
 
 /* ---- the table ---- */
 
+/* Where the search for a word begins. */
+static uint64_t first_place(const overlap *o, uint64_t mixed)
+{
+    return mixed & (uint64_t)(PLACES_A_WORD * o->most - 1);
+}
+
 /* The place of a word, or the free one where it would be. */
 static uint64_t place_of(const overlap *o, uint64_t word, uint64_t mixed)
 {
     const uint64_t last = (uint64_t)(PLACES_A_WORD * o->most - 1);
-    uint64_t at = mixed & last;
+    uint64_t at = first_place(o, mixed);
     while (o->place[at] != 0 && o->place[at] != word + 1)
         at = (at + 1) & last;
     return at;
@@ -81,19 +88,51 @@ static ttn_status collect(overlap *o, ttn_error *err)
     return status == TTN_EOF ? TTN_OK : status;
 }
 
-static void mark_words(const overlap *o, const uint8_t *token, int64_t n)
+typedef struct {
+    uint64_t word, mixed;
+} mixed_word;
+
+/* Those of the n words, n <= AT_ONCE, whose bit is set come to the front; returns how many. */
+static int filter_words(const overlap *o, mixed_word *w, int n)
 {
-    ttn_kmer_reader r = {0};
-    for (int64_t i = 0; i < n; i++) {
-        if (!ttn_kmer_next(&o->kmers, &r, token[i])) continue;
-        const uint64_t mixed = ttn_kmer_mix(r.word);
-        const uint64_t bit = bit_of(o, mixed);
+    int n_set = 0;
+    for (int k = 0; k < n; k++) {
+        const uint64_t bit = bit_of(o, w[k].mixed);
         if (!(o->filter[bit / 64] >> bit % 64 & 1)) continue;
-        const uint64_t at = place_of(o, r.word, mixed);
+        __builtin_prefetch(&o->place[first_place(o, w[k].mixed)]);
+        w[n_set] = w[k];
+        n_set++;
+    }
+    return n_set;
+}
+
+static void mark_group(const overlap *o, mixed_word *w, int n)
+{
+    const int n_set = filter_words(o, w, n);
+    for (int k = 0; k < n_set; k++) {
+        const uint64_t at = place_of(o, w[k].word, w[k].mixed);
         if (o->place[at] == 0) continue;
 #pragma omp atomic write
         o->is_found[at] = 1;
     }
+}
+
+static void mark_words(const overlap *o, const uint8_t *token, int64_t n)
+{
+    ttn_kmer_reader r = {0};
+    mixed_word group[AT_ONCE];
+    int n_group = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (!ttn_kmer_next(&o->kmers, &r, token[i])) continue;
+        const uint64_t mixed = ttn_kmer_mix(r.word);
+        __builtin_prefetch(&o->filter[bit_of(o, mixed) / 64]);
+        group[n_group] = (mixed_word){.word = r.word, .mixed = mixed};
+        n_group++;
+        if (n_group < AT_ONCE) continue;
+        mark_group(o, group, n_group);
+        n_group = 0;
+    }
+    mark_group(o, group, n_group);
 }
 
 static ttn_status mark(const overlap *o, ttn_error *err)
