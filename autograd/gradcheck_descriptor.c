@@ -1,4 +1,5 @@
 /* What an op says of itself: the shapes and the data that it refuses, what it makes, its costs, its descriptor. */
+#include <string.h>
 #include "autograd/gradcheck_impl.h"
 
 /* ---- shapes, data, costs ---- */
@@ -144,6 +145,20 @@ static ttn_status check_coverage(const ttn_op *op, ttn_error *err)
     return TTN_OK;
 }
 
+static int is_sum(const ttn_op *op, const char *name)
+{
+    for (int s = 0; s < op->n_stats; s++)
+        if (strcmp(op->stats[s].name, name) == 0) return op->stats[s].fold == TTN_SUM && !op->stats[s].over;
+    return 0;
+}
+
+/* As it is, or as a mean that can be made. */
+static int is_told(const ttn_op *op, const ttn_stat *stat)
+{
+    if (!stat->over) return !stat->mean;
+    return stat->mean && stat->fold == TTN_SUM && is_sum(op, stat->over);
+}
+
 ttn_status ttn_gradcheck_descriptor(const ttn_op *op, ttn_error *err)
 {
     if (!op->name || !op->name[0]) return FAULT(err, "an op has no name");
@@ -172,5 +187,9 @@ ttn_status ttn_gradcheck_descriptor(const ttn_op *op, ttn_error *err)
     }
     for (int s = 0; s < op->n_stats; s++)
         if (!op->stats[s].name) return FAULT(err, "%s: statistic %d has no name", op->name, s);
+    for (int s = 0; s < op->n_stats; s++)
+        if (!is_told(op, &op->stats[s]))
+            return FAULT(err, "%s: statistic '%s' is told as a mean: it is a sum, over another sum, with a name", op->name,
+                         op->stats[s].name);
     return check_coverage(op, err);
 }

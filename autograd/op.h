@@ -72,6 +72,8 @@ typedef struct {
     const char *name;
     ttn_fold fold;
     int per_head; /* one number a head instead of one */
+    /* A sum that is told as a mean (autograd/statistics.h): over which sum of this table, and the mean's name. NULL: as it is. */
+    const char *over, *mean;
 } ttn_stat;
 
 /* What kernels of a device need of the feed, where they can read it, filled in once a run. All NULL for CPU kernels, which

@@ -15,7 +15,7 @@ extern "C" {
 /* The statistics of the node that made `value` in the step that was made, all micro-batches and ranks folded
  * (ttn_op.stats): what ttn_plan_stat gives for one. NULL: there are none. */
 typedef struct {
-    const double *(*of)(void *ctx, int value);
+    const double *(*of)(void *ctx, int value); /* ttn_statistics_of (autograd/statistics.h) */
     void *ctx;
 } ttn_renew_stats;
 

@@ -72,18 +72,17 @@ enum {
     N_STAT,
 };
 
-/* Mean |x|^2 is norm_sum / norm_rows. The error of the kernel, of a unit of |out|^2, is about error_halves / error_size (a
- * lower bound where |x|^2 is above 1), and that of paying no attention at all, of out = mean v, error_uniform / error_size:
- * a map whose error comes near it has nothing to say. */
+/* Told are means: of |x|^2, and errors as shares of |out|^2. `error` is the kernel's (a lower bound where |x|^2 is above 1),
+ * `error_of_mean` that of paying no attention at all, of out = mean v: a map whose error comes near it has nothing to say. */
 static const ttn_stat stats[] = {
-    [NORM_SUM] = {.name = "norm_sum", .fold = TTN_SUM},
+    [NORM_SUM] = {.name = "norm_sum", .fold = TTN_SUM, .over = "norm_rows", .mean = "norm_mean"},
     [NORM_MOST] = {.name = "norm_most", .fold = TTN_MAX},
     [NORM_ROWS] = {.name = "norm_rows", .fold = TTN_SUM},
     [DENOMINATOR_LEAST] = {.name = "denominator_least", .fold = TTN_MIN},
     [DENOMINATOR_NEGATIVE] = {.name = "denominator_not_positive", .fold = TTN_SUM},
     [ROWS_GIVEN_UP] = {.name = "rows_given_up", .fold = TTN_SUM},
-    [ERROR_HALVES] = {.name = "error_halves", .fold = TTN_SUM},
-    [ERROR_UNIFORM] = {.name = "error_uniform", .fold = TTN_SUM},
+    [ERROR_HALVES] = {.name = "error_halves", .fold = TTN_SUM, .over = "error_size", .mean = "error"},
+    [ERROR_UNIFORM] = {.name = "error_uniform", .fold = TTN_SUM, .over = "error_size", .mean = "error_of_mean"},
     [ERROR_SIZE] = {.name = "error_size", .fold = TTN_SUM},
 };
 

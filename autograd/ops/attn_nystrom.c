@@ -404,9 +404,9 @@ static const ttn_case cases[] = {
 };
 
 static const ttn_stat stats[] = {
-    [TTN_NYSTROM_RESIDUAL] = {"residual", TTN_MAX, 1},
-    [TTN_NYSTROM_ROW_SUM] = {"row_sum", TTN_MAX, 1},
-    [TTN_NYSTROM_Z_NORM] = {"z_norm", TTN_MAX, 1},
+    [TTN_NYSTROM_RESIDUAL] = {.name = "residual", .fold = TTN_MAX, .per_head = 1},
+    [TTN_NYSTROM_ROW_SUM] = {.name = "row_sum", .fold = TTN_MAX, .per_head = 1},
+    [TTN_NYSTROM_Z_NORM] = {.name = "z_norm", .fold = TTN_MAX, .per_head = 1},
 };
 
 /* Of dq and dk, aux and all; dv needs neither v nor C. */

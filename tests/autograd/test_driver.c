@@ -698,6 +698,20 @@ static void a_descriptor_that_contradicts_itself(void **state)
     op = ttn_op_add;
     op.optional = TTN_BIT(1);
     assert_caught(&op, "descriptor", "add: no case leaves out input 1, which is optional");
+    op = ttn_op_mse;
+    const ttn_stat count = {.name = "count", .fold = TTN_SUM};
+    const ttn_stat most = {.name = "count", .fold = TTN_MAX};
+    const ttn_stat stats[][2] = {
+        {{.name = "sum", .fold = TTN_SUM, .over = "counts", .mean = "mean"}, count},
+        {{.name = "sum", .fold = TTN_SUM, .over = "count", .mean = "mean"}, most},
+        {{.name = "sum", .fold = TTN_MAX, .over = "count", .mean = "mean"}, count},
+        {{.name = "sum", .fold = TTN_SUM, .over = "count"}, count},
+        {{.name = "sum", .fold = TTN_SUM, .mean = "mean"}, count},
+    };
+    for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
+        op.stats = stats[i];
+        assert_caught(&op, "descriptor", "mse: statistic 'sum' is told as a mean");
+    }
     op = ttn_op_add;
     op.n_cases = 6;
     assert_caught(&op, "descriptor", "add: 6 good cases and 0 refused ones");
