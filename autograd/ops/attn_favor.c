@@ -1054,6 +1054,12 @@ static ttn_status renew(const ttn_state_set *s, const ttn_when *w, const double 
     return status;
 }
 
+/* Queries and keys of mean square 1 would have |x|^2 = sqrt(D), where no map estimates well: here |x|^2 begins as 1. */
+static double qk_gain(int64_t D)
+{
+    return 1 / sqrt(sqrt((double)D));
+}
+
 static const ttn_attention attention = {
     .options = options,
     .n_options = N_OPTION,
@@ -1062,6 +1068,7 @@ static const ttn_attention attention = {
     .renew = renew,
     .map_rows = ttn_favor_map_rows,
     .map_pool = ttn_favor_map_pool,
+    .qk_gain = qk_gain,
 };
 
 /* ---- cases ---- */

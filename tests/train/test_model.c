@@ -322,6 +322,21 @@ static void weights_begin_by_rule(void **state)
     drop(&b);
 }
 
+/* |x|^2 of a query begins as 1 where random features must estimate with it. */
+static void normed_queries_begin_as_each_kind_of_attention_needs(void **state)
+{
+    (void)state;
+    ttn_error err = {0};
+    built b = build("model: {layers: 3, width: 32, heads: 2}\n"
+                    "attention: {qk_norm: yes, layers: [favor, exact, nystrom]}");
+    assert_ok(ttn_model_init(b.spec, b.weights, 3, &err), &err);
+    expect_constant(&b, "layer.0.attn.q.norm.gain", 0.5); /* D^(-1/4), D = 16 */
+    expect_constant(&b, "layer.0.attn.k.norm.gain", 0.5);
+    expect_constant(&b, "layer.1.attn.q.norm.gain", 1);
+    expect_constant(&b, "layer.2.attn.q.norm.gain", 1);
+    drop(&b);
+}
+
 static void stored_frequencies_begin_as_the_formula(void **state)
 {
     (void)state;
@@ -626,6 +641,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_kind_can_be_asked_for_by_name),
         cmocka_unit_test(auto_is_exact_up_to_a_length_that_stands_in_the_configuration),
         cmocka_unit_test(weights_begin_by_rule),
+        cmocka_unit_test(normed_queries_begin_as_each_kind_of_attention_needs),
         cmocka_unit_test(stored_frequencies_begin_as_the_formula),
         cmocka_unit_test(weights_of_losses_are_in_their_sum_and_count),
         cmocka_unit_test(what_comes_later_changes_nothing_in_a_causal_model),
