@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "autograd/ops/xent.h"
 #include "autograd/renew.h"
+#include "autograd/statistics.h"
 #include "core/memory.h"
 #include "data/loader.h"
 #include "train/budget.h"
@@ -19,6 +20,7 @@ struct ttn_trainer {
     ttn_graph *graph;
     ttn_model model;
     ttn_weights *weights;
+    ttn_statistics *statistics; /* of the last step */
     ttn_memory *memory;
     ttn_plan *plan;
     ttn_shards *shards;
@@ -31,11 +33,11 @@ struct ttn_trainer {
 /* ---- creation ---- */
 
 /* States of attention kinds (random projections) after so many updates: before the first step, when a run goes on, and
- * after every optimizer step, never between micro-batches. Statistics of nodes, which renewing may ask for, are not handed
- * on: no kind of this build reads them. */
+ * after every optimizer step, never between micro-batches; with the statistics of the step, if one was just made. */
 static ttn_status renew_states(ttn_trainer *t, int64_t updates, ttn_error *err)
 {
-    return ttn_renew(t->graph, t->weights, t->options.seed, updates, NULL, err);
+    const ttn_renew_stats stats = {.of = ttn_statistics_of, .ctx = t->statistics};
+    return ttn_renew(t->graph, t->weights, t->options.seed, updates, &stats, err);
 }
 
 static ttn_status create_model(ttn_trainer *t, ttn_error *err)
@@ -46,6 +48,7 @@ static ttn_status create_model(ttn_trainer *t, ttn_error *err)
     ttn_status status = ttn_graph_check(t->graph, err);
     if (status == TTN_OK) status = ttn_weights_create(t->graph, o->device, &t->weights, err);
     if (status == TTN_OK) status = ttn_model_init(o->model, t->weights, o->seed, err);
+    if (status == TTN_OK) status = ttn_statistics_create(t->graph, &t->statistics, err);
     return status == TTN_OK ? renew_states(t, 0, err) : status;
 }
 
@@ -130,6 +133,7 @@ void ttn_trainer_destroy(ttn_trainer *t)
     ttn_shards_destroy(t->shards);
     ttn_plan_destroy(t->plan);
     if (t->memory) t->options.device->ops->memory_destroy(t->memory);
+    ttn_statistics_destroy(t->statistics);
     ttn_weights_destroy(t->weights);
     ttn_graph_destroy(t->graph);
     ttn_free(t);
@@ -181,12 +185,14 @@ static ttn_status compute(ttn_trainer *t, const ttn_batch *b, sums *s, ttn_error
     const double *stat = ttn_plan_stat(t->plan, t->model.loss, &n_stat);
     s->loss += stat[TTN_XENT_SUM];
     s->right += stat[TTN_XENT_CORRECT];
+    ttn_statistics_add(t->statistics, t->plan);
     return TTN_OK;
 }
 
 static ttn_status run_shards(ttn_trainer *t, sums *s, ttn_error *err)
 {
     ttn_status status = TTN_OK;
+    ttn_statistics_start(t->statistics);
     for (int64_t shard = 0; shard < t->options.shards && status == TTN_OK; shard++) {
         const ttn_batch *b;
         status = ttn_loader_next(t->loader, &b, err);
@@ -273,12 +279,18 @@ ttn_status ttn_trainer_go_on(ttn_trainer *t, const ttn_trainer_state *p, ttn_err
     ttn_status status = ttn_sampler_seek(t->sampler, p->next, err);
     if (status != TTN_OK) return status;
     t->state = *p;
+    ttn_statistics_start(t->statistics);
     return renew_states(t, updates_of(p), err);
 }
 
 ttn_weights *ttn_trainer_weights(const ttn_trainer *t)
 {
     return t->weights;
+}
+
+const ttn_statistics *ttn_trainer_statistics(const ttn_trainer *t)
+{
+    return t->statistics;
 }
 
 const ttn_plan_report *ttn_trainer_plan(const ttn_trainer *t)

@@ -13,6 +13,7 @@
 #define TTN_TRAINER_H
 
 #include "autograd/plan.h"
+#include "autograd/statistics.h"
 #include "core/device.h"
 #include "data/sampler.h"
 #include "train/model.h"
@@ -90,6 +91,7 @@ TTN_MUST_USE ttn_status ttn_trainer_go_on(ttn_trainer *t, const ttn_trainer_stat
 /* ---- what it is made of ---- */
 
 ttn_weights *ttn_trainer_weights(const ttn_trainer *t);
+const ttn_statistics *ttn_trainer_statistics(const ttn_trainer *t); /* of the last step, skipped or not */
 const ttn_plan_report *ttn_trainer_plan(const ttn_trainer *t); /* of one micro-batch */
 
 /* The memory in which a step's values live, for plans that run between steps. */

@@ -128,6 +128,14 @@ static void add_performance(const ttn_training *t, ttn_metrics *r)
     ttn_metrics_add(r, ttn_metric_perf_memory_predicted, (double)t->facts.plan->bytes + (double)t->facts.held);
 }
 
+/* "favor/0/norm_mean": a number of the first layer's attention. ctx: the record. */
+static void add_statistic(void *ctx, const ttn_told_statistic *told)
+{
+    char name[TTN_METRIC_TEXT];
+    snprintf(name, sizeof name, "%s/%d/%s", told->kind, told->layer, told->name);
+    ttn_metrics_add(ctx, name, told->value);
+}
+
 static ttn_status record_step(ttn_training *t, ttn_error *err)
 {
     const ttn_step *s = &t->step;
@@ -141,6 +149,7 @@ static ttn_status record_step(ttn_training *t, ttn_error *err)
     ttn_metrics_add(&r, ttn_metric_train_grad_norm, s->norm);
     ttn_metrics_add(&r, ttn_metric_train_lr, s->lr);
     ttn_metrics_add(&r, ttn_metric_train_skipped, (double)t->standing.trainer.skipped);
+    ttn_statistics_tell(ttn_trainer_statistics(t->trainer), add_statistic, &r);
     add_performance(t, &r);
     return add_record(t, &r, err);
 }

@@ -394,6 +394,38 @@ static void attention_with_states_goes_on_with_the_same_bits(void **state)
     end(&on);
 }
 
+/* Every record of a step has what the op's table says, layer by layer, folded over its micro-batches. */
+static void attention_says_how_it_is(void **state)
+{
+    (void)state;
+    static const char *const told[] = {
+        "favor/0/norm_mean",         "favor/0/norm_most",      "favor/0/denominator_least", "favor/0/denominator_not_positive",
+        "favor/0/rows_given_up",     "favor/0/error",          "favor/0/error_of_mean",     "nystrom/2/residual",
+        "nystrom/2/row_sum",         "nystrom/2/z_norm",
+    };
+    static const char *const not_told[] = {"favor/0/norm_sum", "favor/0/norm_rows", "favor/0/error_size", "favor/1/error",
+                                           "favor/2/error"};
+    const char *const setting[] = {"model.layers=3", "attention.layers=[favor, exact, nystrom]", "nystrom.landmarks=8",
+                                   NULL};
+    session s = {.folder = in_base("says"), .setting = setting};
+    complete(&s);
+    const ttn_history *h = ttn_training_history(s.t);
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
+        const ttn_series *x = ttn_history_find(h, told[i]);
+        if (!x) fail_msg("nothing is said of %s", told[i]);
+        assert_int_equal(x->n, STEPS);
+        for (int64_t k = 0; k < x->n; k++)
+            assert_true(isfinite(x->value[k]));
+    }
+    for (size_t i = 0; i < sizeof not_told / sizeof *not_told; i++)
+        assert_null(ttn_history_find(h, not_told[i]));
+    for (int64_t k = 0; k < STEPS; k++) {
+        assert_true(ttn_history_find(h, "favor/0/norm_mean")->value[k] <= ttn_history_find(h, "favor/0/norm_most")->value[k]);
+        assert_true(ttn_history_find(h, "favor/0/denominator_least")->value[k] >= 1);
+    }
+    end(&s);
+}
+
 static void a_run_that_is_at_its_end_has_nothing_to_do(void **state)
 {
     (void)state;
@@ -754,6 +786,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_best_checkpoint_stays),
         cmocka_unit_test(stopped_at_any_moment_it_goes_on_with_the_same_bits),
         cmocka_unit_test(attention_with_states_goes_on_with_the_same_bits),
+        cmocka_unit_test(attention_says_how_it_is),
         cmocka_unit_test(a_run_that_is_at_its_end_has_nothing_to_do),
         cmocka_unit_test(a_wish_to_save_is_fulfilled_and_changes_nothing),
         cmocka_unit_test(a_damaged_checkpoint_is_passed_over),
