@@ -832,6 +832,31 @@ static void a_row_whose_denominator_is_rounding_is_given_up(void **state)
     release(&without);
 }
 
+/* Keys all alike, features of q and k themselves: Dn is |Q'| |z| times what q has of the keys' direction. */
+static void a_row_is_given_up_below_a_millionth_of_what_its_denominator_could_be(void **state)
+{
+    (void)state;
+    const ttn_span span = {0, 30};
+    const double part[] = {0.9e-6, 1.1e-6, -0.9e-6, -1.1e-6};
+    run r;
+    make(&r, (ttn_attn_favor_options){.heads = 1, .kernel = TTN_FAVOR_IDENTITY}, 4, 0, &span, 1);
+    fill_all(&r, 1, ttn_test_seed(), 391);
+    for (int64_t row = 0; row < span.n; row++)
+        for (int64_t d = 0; d < r.C; d++) {
+            r.in[0][row * r.C + d] = d == 0; /* 1: no row to give up */
+            r.in[1][row * r.C + d] = d == 0;
+        }
+    for (int i = 0; i < 4; i++) {
+        r.in[0][i * r.C] = (real)part[i];
+        r.in[0][i * r.C + 1] = 1;
+    }
+    forward(&r);
+    assert_true(r.stat[ROWS_GIVEN_UP] == 2);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(r.out[i * r.C] == 0, i % 2 == 0);
+    release(&r);
+}
+
 /* ---- maps ---- */
 
 static const struct {
@@ -950,6 +975,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(statistics_are_norms_and_denominators),
         cmocka_unit_test(denominators_of_the_exponential_family_are_at_least_one),
         cmocka_unit_test(a_row_whose_denominator_is_rounding_is_given_up),
+        cmocka_unit_test(a_row_is_given_up_below_a_millionth_of_what_its_denominator_could_be),
         cmocka_unit_test(map_rows_times_v_are_out_and_map_pool_is_their_mean),
         cmocka_unit_test(a_step_costs_twelve_products_of_which_ten_are_useful),
     };
