@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -277,6 +278,7 @@ static ttn_status open_store(ttn_dataset *d, const ttn_values *v, const ttn_spli
 static ttn_status open_dataset(const ttn_values *values, const char *store, const ttn_dataset_options *o,
                                ttn_dataset **ret, ttn_error *err)
 {
+    assert(store || o);
     *ret = NULL;
     ttn_dataset *d = ttn_alloc_or_say(1, sizeof *d, "the data set", err);
     if (!d) return TTN_ENOMEM;

@@ -122,9 +122,9 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     ttn_model_argument a;
     ttn_facts *f = NULL;
     const char **path = calloc((size_t)call->n_argument + 1, sizeof *path);
-    ttn_status status = path ? TTN_OK : TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
+    if (!path) return TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
     ttn_model_argument_begin(&a);
-    if (status == TTN_OK) status = ttn_facts_create(&f, err);
+    ttn_status status = ttn_facts_create(&f, err);
     if (status == TTN_OK) status = ttn_model_argument_open(call, &a, err);
     if (status == TTN_OK) status = evaluate_on(call, &a, path, find_paths(call, path), f, err);
     ttn_model_argument_close(&a);
