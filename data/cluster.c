@@ -31,7 +31,7 @@ typedef struct {
     int64_t *hash;       /* (TTN_SWEEP_SEQUENCES) */
     place *table;        /* (n_place) */
     int64_t n_place, n_taken;
-    ttn_cluster_tell tell;
+    ttn_sweep_tell tell;
     void *ctx;
 } clustering;
 
@@ -283,7 +283,7 @@ static void finish(clustering *c)
     ttn_free(c->table);
 }
 
-ttn_status ttn_cluster(const ttn_sweep_source *source, const ttn_cluster_rules *rules, ttn_cluster_tell tell, void *ctx,
+ttn_status ttn_cluster(const ttn_sweep_source *source, const ttn_cluster_rules *rules, ttn_sweep_tell tell, void *ctx,
                        int64_t **ret_key, ttn_cluster_facts *ret_facts, ttn_error *err)
 {
     clustering c = {.source = source, .rules = *rules, .tell = tell, .ctx = ctx};

@@ -41,13 +41,9 @@ typedef struct {
 /* The k for so many sequences. */
 int64_t ttn_cluster_usual_k(int64_t n);
 
-/* How far it is, 0 to 1, now and then; anything but 0 stops it with TTN_ESTOPPED. NULL: nobody asks. */
-typedef int (*ttn_cluster_tell)(void *ctx, double part);
-
 /* *ret_key: (source->n) the number of each sequence's cluster; the caller's (ttn_free). What the source says; TTN_ENOMEM;
  * TTN_ESTOPPED. */
-TTN_MUST_USE ttn_status ttn_cluster(const ttn_sweep_source *source, const ttn_cluster_rules *rules,
-                                    ttn_cluster_tell tell, void *ctx, int64_t **ret_key, ttn_cluster_facts *ret_facts,
-                                    ttn_error *err);
+TTN_MUST_USE ttn_status ttn_cluster(const ttn_sweep_source *source, const ttn_cluster_rules *rules, ttn_sweep_tell tell,
+                                    void *ctx, int64_t **ret_key, ttn_cluster_facts *ret_facts, ttn_error *err);
 
 #endif

@@ -6,6 +6,8 @@
 #include "data/kmer.h"
 #include "data/overlap.h"
 
+#define PART_OF_COLLECTING 0.25 /* of the time, as measured */
+
 enum { MOST_PROTEINS = 1 << 14, PLACES_A_WORD = 2, BITS_A_WORD = 16, LEAST_WORDS = 64, AT_ONCE = 64 };
 
 /* One held-out protein that is looked at: its words are word[first] to word[first + n - 1]. */
@@ -16,6 +18,7 @@ typedef struct {
 typedef struct {
     ttn_kmers kmers;
     ttn_sweep *sweep;
+    int64_t n; /* sequences */
     const ttn_subset *held_out;
     int64_t stride;    /* every so many of them are looked at */
     int64_t most;      /* words; a power of two, as the numbers of places and bits */
@@ -26,6 +29,8 @@ typedef struct {
     int64_t n_word;
     protein *protein; /* (MOST_PROTEINS) */
     int64_t n_protein;
+    ttn_sweep_tell tell;
+    void *ctx;
 } overlap;
 
 /* ---- the table ---- */
@@ -74,17 +79,28 @@ static void add_protein(overlap *o, const uint8_t *token, int64_t n)
 
 /* ---- the passes ---- */
 
+/* The piece is done, in a pass that takes so much of the time after what was before. */
+static ttn_status tell_piece(const overlap *o, const ttn_stretch *piece, double before, double pass, ttn_error *err)
+{
+    const double done = (double)(piece->first + piece->n) / (double)o->n;
+    if (!o->tell || o->tell(o->ctx, before + pass * done) == 0) return TTN_OK;
+    return TTN_FAIL(err, TTN_ESTOPPED, "stopped while what is held out was compared with the training set");
+}
+
 static ttn_status collect(overlap *o, ttn_error *err)
 {
     ttn_stretch piece;
     ttn_status status;
-    while ((status = ttn_sweep_next(o->sweep, &piece, err)) == TTN_OK)
+    while ((status = ttn_sweep_next(o->sweep, &piece, err)) == TTN_OK) {
         for (int64_t i = ttn_subset_next(o->held_out, piece.first); i >= 0 && i < piece.first + piece.n;
              i = ttn_subset_next(o->held_out, i + 1)) {
             if (ttn_subset_below(o->held_out, i) % o->stride != 0) continue;
             const int64_t begin = piece.offset[i - piece.first];
             add_protein(o, piece.token + begin, piece.offset[i - piece.first + 1] - begin);
         }
+        status = tell_piece(o, &piece, 0, PART_OF_COLLECTING, err);
+        if (status != TTN_OK) break;
+    }
     return status == TTN_EOF ? TTN_OK : status;
 }
 
@@ -145,6 +161,8 @@ static ttn_status mark(const overlap *o, ttn_error *err)
         for (int64_t i = 0; i < piece.n; i++)
             if (!ttn_subset_has(o->held_out, piece.first + i))
                 mark_words(o, piece.token + piece.offset[i], piece.offset[i + 1] - piece.offset[i]);
+        status = tell_piece(o, &piece, PART_OF_COLLECTING, 1 - PART_OF_COLLECTING, err);
+        if (status != TTN_OK) break;
     }
     return status == TTN_EOF ? TTN_OK : status;
 }
@@ -216,10 +234,10 @@ static int64_t stride_of(int64_t held_out, int64_t residues)
     return stride;
 }
 
-ttn_status ttn_overlap_count(const ttn_sweep_source *source, const ttn_subset *held_out, ttn_overlap *ret,
-                             ttn_error *err)
+ttn_status ttn_overlap_count(const ttn_sweep_source *source, const ttn_subset *held_out, ttn_sweep_tell tell, void *ctx,
+                             ttn_overlap *ret, ttn_error *err)
 {
-    overlap o = {.held_out = held_out};
+    overlap o = {.n = source->n, .held_out = held_out, .tell = tell, .ctx = ctx};
     *ret = (ttn_overlap){.held_out = ttn_subset_count(held_out)};
     if (ret->held_out == 0) return TTN_OK;
     int64_t residues;

@@ -20,8 +20,8 @@ typedef struct {
 } ttn_overlap;
 
 /* held_out: of the source's sequences; the others are the training set. Reads everything twice, in 100 MB of memory at most. TTN_ENOMEM,
- * and what the source says. */
-TTN_MUST_USE ttn_status ttn_overlap_count(const ttn_sweep_source *source, const ttn_subset *held_out, ttn_overlap *ret,
-                                          ttn_error *err);
+ * TTN_ESTOPPED, and what the source says. */
+TTN_MUST_USE ttn_status ttn_overlap_count(const ttn_sweep_source *source, const ttn_subset *held_out,
+                                          ttn_sweep_tell tell, void *ctx, ttn_overlap *ret, ttn_error *err);
 
 #endif

@@ -47,6 +47,9 @@ void ttn_sweep_destroy(ttn_sweep *p); /* NULL is fine */
 /* Begin again. */
 void ttn_sweep_rewind(ttn_sweep *p);
 
+/* How far something is that sweeps, 0 to 1, now and then; anything but 0 stops it with TTN_ESTOPPED. NULL: nobody asks. */
+typedef int (*ttn_sweep_tell)(void *ctx, double part);
+
 /* Borrowed until the next call. TTN_EOF behind the last; what the source may say; TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_sweep_next(ttn_sweep *p, ttn_stretch *ret, ttn_error *err);
 

@@ -117,11 +117,12 @@ static void tell_part(ttn_facts *f, const char *key, int64_t n, int64_t of)
     ttn_facts_real(f, key, of > 0 ? 100.0 * (double)n / (double)of : 0);
 }
 
-static ttn_status tell_overlap(ttn_store *s, const ttn_subset *held_out, ttn_facts *f, ttn_error *err)
+static ttn_status tell_overlap(ttn_store *s, const ttn_subset *held_out, const ttn_overlap_listener *listener,
+                               ttn_facts *f, ttn_error *err)
 {
     ttn_overlap o;
     const ttn_sweep_source source = ttn_sweep_of_store(s);
-    ttn_status status = ttn_overlap_count(&source, held_out, &o, err);
+    ttn_status status = ttn_overlap_count(&source, held_out, listener->tell, listener->ctx, &o, err);
     if (status != TTN_OK) return status;
     ttn_facts_integer(f, "compared_with_training", o.looked_at);
     if (o.looked_at == 0) return TTN_OK;
@@ -130,7 +131,8 @@ static ttn_status tell_overlap(ttn_store *s, const ttn_subset *held_out, ttn_fac
     return TTN_OK;
 }
 
-ttn_status ttn_split_tell(ttn_store *s, const ttn_split_rules *r, int with_overlap, ttn_facts *f, ttn_error *err)
+ttn_status ttn_split_tell(ttn_store *s, const ttn_split_rules *r, const ttn_overlap_listener *overlap, ttn_facts *f,
+                          ttn_error *err)
 {
     static const char *const kinds[] = {"cluster", "sequence", "file"};
     const ttn_store_facts *facts = ttn_store_describe(s);
@@ -150,7 +152,7 @@ ttn_status ttn_split_tell(ttn_store *s, const ttn_split_rules *r, int with_overl
     ttn_facts_integer(f, "held_out_residues", residues);
     tell_part(f, "percent_of_sequences", ttn_subset_count(held_out), facts->sequences);
     tell_part(f, "percent_of_residues", residues, facts->residues);
-    if (with_overlap) status = tell_overlap(s, held_out, f, err);
+    if (overlap) status = tell_overlap(s, held_out, overlap, f, err);
     ttn_facts_close(f);
     ttn_subset_destroy(held_out);
     return status;

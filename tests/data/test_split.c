@@ -555,7 +555,7 @@ static void check_overlap(set *s, const ttn_subset *held_out, int64_t *ret_over_
     ttn_error err = {0};
     const ttn_sweep_source source = source_of(s);
     const plain_counts expected = plain_overlap(s, held_out);
-    assert_ok(ttn_overlap_count(&source, held_out, &o, &err), &err);
+    assert_ok(ttn_overlap_count(&source, held_out, NULL, NULL, &o, &err), &err);
     assert_int_equal(o.held_out, ttn_subset_count(held_out));
     assert_int_equal(o.looked_at, expected.looked_at);
     assert_int_equal(o.over_10, expected.over_10);
@@ -703,10 +703,56 @@ static void of_many_held_out_proteins_some_everywhere_are_looked_at(void **state
         ttn_subset_add(held_out, i);
     ttn_subset_close(held_out);
     const ttn_sweep_source source = source_of(&s);
-    assert_ok(ttn_overlap_count(&source, held_out, &o, &err), &err);
+    assert_ok(ttn_overlap_count(&source, held_out, NULL, NULL, &o, &err), &err);
     assert_int_equal(o.held_out, N - 1);
     assert_true(o.looked_at > 10000 && o.looked_at <= 16384);
     assert_at_most(fabs((double)o.over_50 / (double)o.looked_at - 0.25), 0.02, "part of them that is seen");
+    ttn_subset_destroy(held_out);
+    free_set(&s);
+}
+
+typedef struct {
+    int calls, stops_at; /* 0: never */
+    double part;         /* that was told last */
+} overlap_listener;
+
+static int hear_overlap(void *ctx, double part)
+{
+    overlap_listener *l = ctx;
+    assert_true(part > l->part && part <= 1);
+    l->part = part;
+    l->calls++;
+    return l->calls == l->stops_at;
+}
+
+/* Two pieces, each of which is gone through twice. */
+static void the_overlap_says_how_far_it_is_and_stops_in_each_pass(void **state)
+{
+    (void)state;
+    enum { N = TTN_SWEEP_SEQUENCES + 10, CALLS = 4 };
+    set s = new_set("esm");
+    uint8_t token[12];
+    memset(token, s.alphabet->residue[0], sizeof token);
+    for (int64_t i = 0; i < N; i++)
+        add(&s, token, sizeof token);
+    ttn_subset *held_out;
+    ttn_error err = {0};
+    ttn_overlap o;
+    assert_ok(ttn_subset_create(N, &held_out, &err), &err);
+    ttn_subset_add(held_out, 3);
+    ttn_subset_close(held_out);
+    const ttn_sweep_source source = source_of(&s);
+    overlap_listener all = {0};
+    assert_ok(ttn_overlap_count(&source, held_out, hear_overlap, &all, &o, &err), &err);
+    assert_int_equal(all.calls, CALLS);
+    assert_true(all.part == 1);
+    assert_int_equal(o.over_50, 1);
+    for (int k = 1; k <= CALLS; k++) {
+        overlap_listener l = {.stops_at = k};
+        ttn_error why = {0};
+        assert_fails(ttn_overlap_count(&source, held_out, hear_overlap, &l, &o, &why), TTN_ESTOPPED, &why, "stopped");
+        assert_int_equal(l.calls, k);
+    }
     ttn_subset_destroy(held_out);
     free_set(&s);
 }
@@ -755,6 +801,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_file_is_held_out_by_its_name),
         cmocka_unit_test(nothing_to_train_on_is_refused),
         cmocka_unit_test(of_many_held_out_proteins_some_everywhere_are_looked_at),
+        cmocka_unit_test(the_overlap_says_how_far_it_is_and_stops_in_each_pass),
         cmocka_unit_test(of_twenty_thousand_proteins_hardly_one_held_out_is_seen),
     };
     return ttn_test_run(tests);

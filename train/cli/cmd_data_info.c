@@ -21,12 +21,14 @@ static ttn_status describe(const ttn_cli_call *call, const char *path, const ttn
 {
     ttn_store *s;
     ttn_error why = {0};
+    const ttn_overlap_listener nobody = {0};
+    const ttn_overlap_listener *overlap = ttn_cli_given(call, "overlap") ? &nobody : NULL;
     ttn_status status = ttn_store_open(path, 1, &s, err); /* what is only described is not kept in memory */
     if (status != TTN_OK) return status;
     ttn_facts_text(f, "store", "%s", path);
     status = ttn_store_tell(s, f, err);
     if (status == TTN_OK && (split->kind != TTN_SPLIT_FILE || split->file[0])) {
-        status = ttn_split_tell(s, split, ttn_cli_given(call, "overlap"), f, &why);
+        status = ttn_split_tell(s, split, overlap, f, &why);
         if (status == TTN_EINVAL) { /* it is good, and can be split in another way */
             ttn_facts_warn(f, "%s", why.text);
             status = TTN_OK;

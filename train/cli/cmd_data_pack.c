@@ -20,11 +20,15 @@
 
 /* ---- progress ---- */
 
+static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
+enum { N_STOPPING = sizeof stopping / sizeof *stopping };
+
 typedef struct {
     ttn_status_line line;
     const char *const *file;
     double begin;
     int64_t bytes; /* of all files; 0: nobody knows (a pipe) */
+    struct sigaction before[N_STOPPING];
 } progress;
 
 static volatile sig_atomic_t stop;
@@ -51,25 +55,71 @@ static void show_reading(progress *p, const ttn_pack_progress *now)
     ttn_status_line_show(&p->line, text);
 }
 
+static int is_long(const progress *p)
+{
+    return ttn_clock_now(NULL) - p->begin >= QUIET_FOR;
+}
+
+static void show_part(progress *p, const char *what, double part)
+{
+    char text[TTN_STATUS_TEXT];
+    snprintf(text, sizeof text, "%s  %.1f %%", what, 100 * part);
+    ttn_status_line_show(&p->line, text);
+}
+
 static int tell(void *ctx, const ttn_pack_progress *now)
 {
     progress *p = ctx;
-    char text[TTN_STATUS_TEXT];
     if (stop) return 1;
-    if (ttn_clock_now(NULL) - p->begin < QUIET_FOR) return 0;
+    if (!is_long(p)) return 0;
     switch (now->phase) {
     case TTN_PACK_READS:
         show_reading(p, now);
         break;
     case TTN_PACK_CLUSTERS:
-        snprintf(text, sizeof text, "clustering  %.1f %%", 100 * now->part);
-        ttn_status_line_show(&p->line, text);
+        show_part(p, "clustering", now->part);
         break;
     case TTN_PACK_CHECKS:
         ttn_status_line_show(&p->line, "reading the store again, and bringing it to the disk");
         break;
     }
     return 0;
+}
+
+static int tell_overlap(void *ctx, double part)
+{
+    progress *p = ctx;
+    if (is_long(p)) show_part(p, "comparing what is held out with the training set", part);
+    return stop;
+}
+
+/* Bytes of all files; 0: one of them is no file with a size. */
+static int64_t count_bytes(const char *const *file, int n)
+{
+    int64_t all = 0;
+    for (int i = 0; i < n; i++) {
+        struct stat about;
+        if (strcmp(file[i], "-") == 0 || stat(file[i], &about) != 0 || !S_ISREG(about.st_mode)) return 0;
+        all += about.st_size;
+    }
+    return all;
+}
+
+/* From here to the end what stops it is a flag, so that no temporary file stays and what is there is said. */
+static void begin_progress(progress *p, const char *const *file, int n, FILE *out)
+{
+    const struct sigaction ours = {.sa_handler = ask_to_stop};
+    *p = (progress){.file = file, .begin = ttn_clock_now(NULL), .bytes = count_bytes(file, n)};
+    for (int i = 0; i < N_STOPPING; i++)
+        sigaction(stopping[i], &ours, &p->before[i]);
+    ttn_status_line_begin(&p->line, out, NULL);
+}
+
+static void end_progress(progress *p)
+{
+    ttn_status_line_end(&p->line);
+    for (int i = 0; i < N_STOPPING; i++)
+        sigaction(stopping[i], &p->before[i], NULL);
 }
 
 /* ---- what is asked for ---- */
@@ -108,43 +158,13 @@ static ttn_status choose_ids(const ttn_cli_call *call, ttn_fasta_ids *ret, ttn_e
     return TTN_FAIL(err, TTN_EINVAL, "--dup-ids is any, error or suffix, not '%s'", wanted);
 }
 
-/* Bytes of all files; 0: one of them is no file with a size. */
-static int64_t count_bytes(const char *const *file, int n)
-{
-    int64_t all = 0;
-    for (int i = 0; i < n; i++) {
-        struct stat about;
-        if (strcmp(file[i], "-") == 0 || stat(file[i], &about) != 0 || !S_ISREG(about.st_mode)) return 0;
-        all += about.st_size;
-    }
-    return all;
-}
-
 /* ---- the work ---- */
-
-/* What stops it is a flag: the temporary file goes. */
-static ttn_status pack(const char *const *file, int n, const char *store, const ttn_pack_rules *rules, FILE *err_out,
-                       ttn_card *card, ttn_pack_facts *ret, ttn_error *err)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    enum { N_SIGNALS = sizeof signals / sizeof *signals };
-    struct sigaction before[N_SIGNALS], ours = {.sa_handler = ask_to_stop};
-    for (int i = 0; i < N_SIGNALS; i++)
-        sigaction(signals[i], &ours, &before[i]);
-    progress p = {.file = file, .begin = ttn_clock_now(NULL), .bytes = count_bytes(file, n)};
-    ttn_status_line_begin(&p.line, err_out, NULL);
-    const ttn_pack_listener listener = {.tell = tell, .ctx = &p};
-    ttn_status status = ttn_pack(file, n, store, rules, &listener, card, ret, err);
-    ttn_status_line_end(&p.line);
-    for (int i = 0; i < N_SIGNALS; i++)
-        sigaction(signals[i], &before[i], NULL);
-    return status;
-}
 
 /* The store as it is read from now on, and what was found on the way. */
 static ttn_status tell_store(const char *store, const ttn_pack_facts *packed, const ttn_card *card,
-                             const ttn_split_rules *split, ttn_facts *f, ttn_error *err)
+                             const ttn_split_rules *split, progress *p, ttn_facts *f, ttn_error *err)
 {
+    const ttn_overlap_listener overlap = {.tell = tell_overlap, .ctx = p};
     ttn_store *s;
     struct stat about;
     ttn_status status = ttn_store_open(store, 1, &s, err); /* what is only described is not kept in memory */
@@ -159,11 +179,14 @@ static ttn_status tell_store(const char *store, const ttn_pack_facts *packed, co
     }
     ttn_error why = {0};
     if (status == TTN_OK && (split->kind != TTN_SPLIT_FILE || split->file[0]))
-        status = ttn_split_tell(s, split, 1, f, &why);
+        status = ttn_split_tell(s, split, &overlap, f, &why);
     if (status == TTN_EINVAL) { /* the store is good; how it is to be split can be said later */
         ttn_facts_warn(f, "%s", why.text);
         status = TTN_OK;
     }
+    if (status == TTN_ESTOPPED)
+        status = TTN_FAIL(err, TTN_ESTOPPED, "%s; the store %s is whole, and titin data info --overlap makes up for it",
+                          why.text, ttn_store_name(s));
     if (status != TTN_OK && err->status == TTN_OK) *err = why;
     ttn_card_tell_notes(card, f);
     ttn_store_close(s);
@@ -175,13 +198,19 @@ static ttn_status pack_and_tell(const ttn_cli_call *call, const ttn_inputs *in, 
 {
     const char *store = ttn_cli_value(call, "output");
     ttn_pack_facts packed;
+    progress p;
     ttn_card *card = NULL;
     ttn_facts *f = NULL;
     ttn_status status = check_output(call, store, in->file, in->n, err);
     if (status == TTN_OK) status = ttn_card_create(rules->fasta.alphabet, &card, err);
     if (status == TTN_OK) status = ttn_facts_create(&f, err);
-    if (status == TTN_OK) status = pack(in->file, in->n, store, rules, call->err.out, card, &packed, err);
-    if (status == TTN_OK) status = tell_store(store, &packed, card, split, f, err);
+    if (status == TTN_OK) {
+        begin_progress(&p, in->file, in->n, call->err.out);
+        const ttn_pack_listener listener = {.tell = tell, .ctx = &p};
+        status = ttn_pack(in->file, in->n, store, rules, &listener, card, &packed, err);
+        if (status == TTN_OK) status = tell_store(store, &packed, card, split, &p, f, err);
+        end_progress(&p);
+    }
     if (status == TTN_OK) ttn_inputs_tell(in, f);
     if (status == TTN_OK) status = ttn_facts_status(f, err);
     if (status == TTN_OK && ttn_cli_given(call, "json"))
