@@ -739,6 +739,71 @@ static void compat_lucidrains_has_the_outputs_of_performer_pytorch(void **state)
     golden_close(g);
 }
 
+/* The largest key is there twice, in the first chunk and in the last: moving both moves the maximum once. */
+static void the_maximum_of_keys_has_a_gradient_from_all_chunks_once(void **state)
+{
+    (void)state;
+    if (sizeof(real) == 4) skip(); /* central differences are taken in double only */
+    enum { LAST = TTN_FAVOR_CHUNK * TTN_FAVOR_TILE + 40, FIRST = 5 };
+    const ttn_span span = {0, LAST + 10};
+    const ttn_attn_favor_options o = {
+        .heads = 1, .kernel = TTN_FAVOR_POSITIVE, .compat = TTN_FAVOR_LUCIDRAINS}; /* eps is 1e-4 */
+    run r;
+    make(&r, o, 2, 3, &span, 1);
+    fill_all(&r, 1, ttn_test_seed(), 392);
+    /* all others' features are a few eps, so that much depends on the maximum */
+    real *const key[] = {r.in[1] + FIRST * r.C, r.in[1] + LAST * r.C};
+    for (int i = 0; i < 2; i++) {
+        key[i][0] = (real)2.5;
+        key[i][1] = (real)-1.5;
+    }
+    const real weights[] = {4, -3, (real)-0.5, 1, (real)0.3, (real)0.7};
+    memcpy(r.in[3], weights, sizeof weights);
+    forward(&r);
+    backward(&r);
+    const double h = 1e-5;
+    for (int64_t d = 0; d < r.C; d++) {
+        double loss[2] = {0};
+        for (int side = 0; side < 2; side++) {
+            const real before = key[0][d];
+            key[0][d] = key[1][d] = (real)((double)before + (side ? h : -h));
+            forward(&r);
+            for (int64_t e = 0; e < r.used * r.C; e++)
+                loss[side] += (double)r.out[e] * (double)r.dout[e];
+            key[0][d] = key[1][d] = before;
+        }
+        const double got = (double)(r.din[1][FIRST * r.C + d] + r.din[1][LAST * r.C + d]);
+        assert_at_most(fabs((loss[1] - loss[0]) / (2 * h) - got) / (1 + fabs(got)), 1e-6, "gradient of the largest key");
+    }
+    release(&r);
+}
+
+/* Of long rows nothing but eps is left: google's denominator gets 2e-6 more, so outputs nearly vanish; lucidrains' are means. */
+static void googles_denominators_near_0_are_raised(void **state)
+{
+    (void)state;
+    const ttn_span span = {0, 4};
+    for (int google = 0; google < 2; google++) {
+        run r;
+        make(&r,
+             (ttn_attn_favor_options){.heads = 1,
+                                      .kernel = TTN_FAVOR_POSITIVE,
+                                      .compat = google ? TTN_FAVOR_GOOGLE : TTN_FAVOR_LUCIDRAINS},
+             4, 6, &span, 1);
+        fill_all(&r, 1, ttn_test_seed(), 393);
+        for (int64_t e = 0; e < span.n * r.C; e++) {
+            r.in[0][e] = r.in[1][e] = 20; /* h is 400 */
+            r.in[2][e] = 1;
+        }
+        forward(&r);
+        for (int64_t e = 0; e < span.n * r.C; e++) {
+            const double expected = google ? 4e-12 / (4e-12 + 2e-6) : 1;
+            assert_at_most(fabs((double)r.out[e] / expected - 1), 1e-4, "what eps makes of a mean");
+        }
+        release(&r);
+    }
+}
+
 /* ---- statistics ---- */
 
 static void statistics_are_norms_and_denominators(void **state)
@@ -972,6 +1037,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(bits_do_not_depend_on_threads),
         cmocka_unit_test(compat_google_has_the_outputs_and_gradients_of_googles),
         cmocka_unit_test(compat_lucidrains_has_the_outputs_of_performer_pytorch),
+        cmocka_unit_test(the_maximum_of_keys_has_a_gradient_from_all_chunks_once),
+        cmocka_unit_test(googles_denominators_near_0_are_raised),
         cmocka_unit_test(statistics_are_norms_and_denominators),
         cmocka_unit_test(denominators_of_the_exponential_family_are_at_least_one),
         cmocka_unit_test(a_row_whose_denominator_is_rounding_is_given_up),
