@@ -619,6 +619,34 @@ static void every_preset_of_titin_loads(void **state)
     ttn_config_table_destroy(t);
 }
 
+static const char *text_of_preset(const char *name)
+{
+    for (const ttn_config_preset *p = ttn_config_presets; p->name; p++)
+        if (strcmp(p->name, name) == 0) return p->text;
+    fail_msg("there is no preset %s", name);
+    return NULL;
+}
+
+/* Else what is compared is more than attention. */
+static void performers_are_proteins_20k_with_another_attention(void **state)
+{
+    (void)state;
+    static const char *const performers[] = {"performer-relu", "performer-softmax"};
+    for (int p = 0; p < 2; p++) {
+        const char *text = text_of_preset(performers[p]);
+        assert_non_null(strstr(text, "  kind: favor\n"));
+        for (const char *line = text_of_preset("proteins-20k"); *line; line += strcspn(line, "\n") + 1) {
+            size_t n = strcspn(line, "#\n");
+            while (n > 0 && line[n - 1] == ' ')
+                n--;
+            char said[128];
+            snprintf(said, sizeof said, "\n%.*s\n", (int)n, line);
+            if (n == 0 || strcmp(said, "\n  kind: exact\n") == 0) continue;
+            if (!strstr(text, said)) fail_msg("%s lacks what proteins-20k has:%s", performers[p], said);
+        }
+    }
+}
+
 /* ---- memory ---- */
 
 typedef struct {
@@ -699,6 +727,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_row_that_nobody_reads_and_a_read_without_a_row_are_found),
         cmocka_unit_test(every_row_of_titin_is_read),
         cmocka_unit_test(every_preset_of_titin_loads),
+        cmocka_unit_test(performers_are_proteins_20k_with_another_attention),
         cmocka_unit_test(no_memory_is_a_message_wherever_it_happens),
     };
     return ttn_test_run(tests);
