@@ -6,7 +6,7 @@
 #include "data/kmer.h"
 #include "data/overlap.h"
 
-#define PART_OF_COLLECTING 0.25 /* of the time, as measured */
+#define PART_OF_COLLECTING 0.25 /* of the time, for a bar that moves evenly: from one profile */
 
 enum { MOST_PROTEINS = 1 << 14, PLACES_A_WORD = 2, BITS_A_WORD = 16, LEAST_WORDS = 64, AT_ONCE = 64 };
 
