@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 44
+plan 45
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -73,6 +73,7 @@ tiny"
 train --dry-run train.out=dry
 same 'a dry run shows its first screen' "$code $(grep -c '^titin trains\|^  steps ' <<< "$out")" "0 2"
 check 'and leaves no run' test ! -e dry
+check 'but says where one would be' grep -q '^titin trains dry$' <<< "$out"
 
 # ---- killed ----
 

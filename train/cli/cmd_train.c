@@ -164,13 +164,13 @@ static int threads_of(const ttn_train_spec *spec)
     return spec->threads > 0 ? (int)spec->threads : machine.cores.usable;
 }
 
-static ttn_status run_it(told *t, const ttn_training_options *o, const char *resume, ttn_error *err)
+static ttn_status run_it(told *t, const ttn_training_options *o, const char *folder, const char *resume, ttn_error *err)
 {
     const double begin = ttn_clock_now(NULL);
     ttn_status status = ttn_training_create(o, &t->run, err);
     ttn_status_line_end(&t->line);
     if (status != TTN_OK) return status;
-    ttn_screens_start(&t->call->out, t->run, o);
+    ttn_screens_start(&t->call->out, t->run, o, folder);
     if (!o->folder) return TTN_OK;
     ttn_status_line_begin(&t->line, stderr, NULL);
     status = ttn_training_run(t->run, err);
@@ -215,7 +215,7 @@ static ttn_status train(const ttn_cli_call *call, const ttn_config_table *table,
             .wish = ask,
             .ctx = &t,
         };
-        status = run_it(&t, &o, resume, err);
+        status = run_it(&t, &o, where.folder, resume, err);
         ttn_training_destroy(t.run);
     }
     free(word);

@@ -52,7 +52,7 @@ static int64_t count_forward(const ttn_plan_report *p)
     return n;
 }
 
-void ttn_screens_start(const ttn_terminal *t, ttn_training *run, const ttn_training_options *o)
+void ttn_screens_start(const ttn_terminal *t, ttn_training *run, const ttn_training_options *o, const char *folder)
 {
     const ttn_training_facts *f = ttn_training_facts_of(run);
     const ttn_store_facts *d = ttn_dataset_facts(f->data);
@@ -61,7 +61,7 @@ void ttn_screens_start(const ttn_terminal *t, ttn_training *run, const ttn_train
     tell_attention(f->model, attention);
     tell_source(d, source);
     const ttn_run_start s = {
-        .run = f->folder,
+        .run = folder,
         .resumed = f->resumed > 0 ? f->resumed : 0,
         .device = "CPU",
         .threads = o->n_thread,

@@ -5,7 +5,8 @@
 #include "train/cli/screen_train.h"
 #include "train/training.h"
 
-void ttn_screens_start(const ttn_terminal *t, ttn_training *run, const ttn_training_options *o);
+/* folder: of the run, or where it would be. */
+void ttn_screens_start(const ttn_terminal *t, ttn_training *run, const ttn_training_options *o, const char *folder);
 
 /* resume: the command that goes on; NULL: the run is at its end. seconds: of this start. */
 void ttn_screens_end(const ttn_terminal *t, ttn_training *run, const char *resume, double seconds);
