@@ -399,12 +399,12 @@ static void attention_says_how_it_is(void **state)
 {
     (void)state;
     static const char *const told[] = {
-        "favor/0/norm_mean",         "favor/0/norm_most",      "favor/0/denominator_least", "favor/0/denominator_not_positive",
-        "favor/0/rows_given_up",     "favor/0/error",          "favor/0/error_of_mean",     "nystrom/2/residual",
-        "nystrom/2/row_sum",         "nystrom/2/z_norm",
+        "favor/0/norm_mean",     "favor/0/norm_most", "favor/0/denominator_least", "favor/0/denominator_not_positive",
+        "favor/0/rows_given_up", "favor/0/error",     "favor/0/error_of_mean",     "nystrom/2/residual",
+        "nystrom/2/row_sum",     "nystrom/2/z_norm",
     };
-    static const char *const not_told[] = {"favor/0/norm_sum", "favor/0/norm_rows", "favor/0/error_size", "favor/1/error",
-                                           "favor/2/error"};
+    static const char *const not_told[] = {"favor/0/norm_sum", "favor/0/norm_rows", "favor/0/error_size",
+                                           "favor/1/error", "favor/2/error"};
     const char *const setting[] = {"model.layers=3", "attention.layers=[favor, exact, nystrom]", "nystrom.landmarks=8",
                                    NULL};
     session s = {.folder = in_base("says"), .setting = setting};
@@ -420,7 +420,8 @@ static void attention_says_how_it_is(void **state)
     for (size_t i = 0; i < sizeof not_told / sizeof *not_told; i++)
         assert_null(ttn_history_find(h, not_told[i]));
     for (int64_t k = 0; k < STEPS; k++) {
-        assert_true(ttn_history_find(h, "favor/0/norm_mean")->value[k] <= ttn_history_find(h, "favor/0/norm_most")->value[k]);
+        assert_true(ttn_history_find(h, "favor/0/norm_mean")->value[k] <=
+                    ttn_history_find(h, "favor/0/norm_most")->value[k]);
         assert_true(ttn_history_find(h, "favor/0/denominator_least")->value[k] >= 1);
     }
     end(&s);
@@ -577,6 +578,21 @@ static void what_does_not_fit_together_is_refused(void **state)
         ttn_error err = {0};
         assert_fails(begin(&s, &err), TTN_EINVAL, &err, cases[i].words);
         end(&s);
+    }
+}
+
+static void every_preset_says_how_long_it_trains(void **state)
+{
+    (void)state;
+    for (const ttn_config_preset *p = ttn_config_presets; p->name; p++) {
+        ttn_error err = {0};
+        ttn_config *c;
+        ttn_train_spec spec;
+        assert_ok(
+            ttn_config_load(table, &(ttn_config_request){.presets = ttn_config_presets, .preset = p->name}, &c, &err),
+            &err);
+        assert_ok(ttn_train_spec_of(ttn_config_values(c), &spec, &err), &err);
+        ttn_config_destroy(c);
     }
 }
 
@@ -795,6 +811,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_changed_configuration_is_shown_and_judged),
         cmocka_unit_test(keys_are_fixed_unless_somebody_has_thought_about_them),
         cmocka_unit_test(what_does_not_fit_together_is_refused),
+        cmocka_unit_test(every_preset_says_how_long_it_trains),
         cmocka_unit_test(too_little_memory_says_what_to_lower),
         cmocka_unit_test(tokens_and_epochs_are_steps),
         cmocka_unit_test(files_are_packed_once_and_again_when_they_change),
