@@ -189,7 +189,7 @@ ttn_status ttn_gradcheck_descriptor(const ttn_op *op, ttn_error *err)
         if (!op->stats[s].name) return FAULT(err, "%s: statistic %d has no name", op->name, s);
     for (int s = 0; s < op->n_stats; s++)
         if (!is_told(op, &op->stats[s]))
-            return FAULT(err, "%s: statistic '%s' is told as a mean: it is a sum, over another sum, with a name", op->name,
-                         op->stats[s].name);
+            return FAULT(err, "%s: statistic '%s' is told as a mean: it is a sum, over another sum, with a name",
+                         op->name, op->stats[s].name);
     return check_coverage(op, err);
 }

@@ -116,11 +116,7 @@ static const struct {
 /* ---- train ---- */
 
 static const ttn_config_module *const modules_of_train[] = {
-    &ttn_dataset_module,
-    &ttn_model_module,
-    &ttn_optim_module,
-    &ttn_schedule_module,
-    &ttn_train_module,
+    &ttn_dataset_module, &ttn_model_module, &ttn_optim_module, &ttn_schedule_module, &ttn_train_module,
 };
 
 enum {

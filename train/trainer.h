@@ -92,7 +92,7 @@ TTN_MUST_USE ttn_status ttn_trainer_go_on(ttn_trainer *t, const ttn_trainer_stat
 
 ttn_weights *ttn_trainer_weights(const ttn_trainer *t);
 const ttn_statistics *ttn_trainer_statistics(const ttn_trainer *t); /* of the last step, skipped or not */
-const ttn_plan_report *ttn_trainer_plan(const ttn_trainer *t); /* of one micro-batch */
+const ttn_plan_report *ttn_trainer_plan(const ttn_trainer *t);      /* of one micro-batch */
 
 /* The memory in which a step's values live, for plans that run between steps. */
 ttn_memory *ttn_trainer_memory(const ttn_trainer *t);

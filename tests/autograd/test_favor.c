@@ -773,7 +773,8 @@ static void the_maximum_of_keys_has_a_gradient_from_all_chunks_once(void **state
             key[0][d] = key[1][d] = before;
         }
         const double got = (double)(r.din[1][FIRST * r.C + d] + r.din[1][LAST * r.C + d]);
-        assert_at_most(fabs((loss[1] - loss[0]) / (2 * h) - got) / (1 + fabs(got)), 1e-6, "gradient of the largest key");
+        assert_at_most(fabs((loss[1] - loss[0]) / (2 * h) - got) / (1 + fabs(got)), 1e-6,
+                       "gradient of the largest key");
     }
     release(&r);
 }
@@ -786,9 +787,8 @@ static void googles_denominators_near_0_are_raised(void **state)
     for (int google = 0; google < 2; google++) {
         run r;
         make(&r,
-             (ttn_attn_favor_options){.heads = 1,
-                                      .kernel = TTN_FAVOR_POSITIVE,
-                                      .compat = google ? TTN_FAVOR_GOOGLE : TTN_FAVOR_LUCIDRAINS},
+             (ttn_attn_favor_options){
+                 .heads = 1, .kernel = TTN_FAVOR_POSITIVE, .compat = google ? TTN_FAVOR_GOOGLE : TTN_FAVOR_LUCIDRAINS},
              4, 6, &span, 1);
         fill_all(&r, 1, ttn_test_seed(), 393);
         for (int64_t e = 0; e < span.n * r.C; e++) {

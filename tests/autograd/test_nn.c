@@ -338,7 +338,8 @@ static void a_spec_that_does_not_fit_is_refused_in_a_sentence(void **state)
         int64_t heads, hidden, width;
         const char *attention, *says;
     } wrong[] = {
-        {HEADS, HIDDEN, WIDTH, "exat", "layer.2.attention: there is no kind 'exat'; there are exact, favor, none, nystrom"},
+        {HEADS, HIDDEN, WIDTH, "exat",
+         "layer.2.attention: there is no kind 'exat'; there are exact, favor, none, nystrom"},
         {HEADS, HIDDEN, WIDTH, NULL, "there is no kind ''"},
         {5, HIDDEN, WIDTH, "exact", "layer.2.width 24 cannot be divided among 5 heads"},
         {0, HIDDEN, WIDTH, "exact", "among 0 heads"},

@@ -27,7 +27,8 @@ static model record(void)
     const int by = ttn_param(m.g, "weight", ttn_matrix(C, C), (ttn_init){TTN_INIT_NORMAL, 0.3}, 0);
     const int y = ttn_linear(m.g, "in", x, by, TTN_NONE);
     m.favor = ttn_attn_favor(m.g, "first", y, y, y, W, &(ttn_attn_favor_options){.heads = HEADS});
-    const int between = ttn_attn_exact(m.g, "second", m.favor, m.favor, m.favor, &(ttn_attn_exact_options){.heads = HEADS});
+    const int between =
+        ttn_attn_exact(m.g, "second", m.favor, m.favor, m.favor, &(ttn_attn_exact_options){.heads = HEADS});
     m.nystrom = ttn_attn_nystrom(m.g, "third", between, between, between, TTN_NONE,
                                  &(ttn_attn_nystrom_options){.heads = HEADS, .landmarks = 4});
     m.loss = ttn_mse(m.g, NULL, m.nystrom, ttn_input(m.g, "target", ttn_rows(m.g, C)));

@@ -259,9 +259,8 @@ static ttn_status square_backward(const ttn_call *c, ttn_error *err)
     return TTN_OK;
 }
 
-static const ttn_stat square_stats[] = {{.name = "sum", .fold = TTN_SUM},
-                                        {.name = "least", .fold = TTN_MIN},
-                                        {.name = "largest", .fold = TTN_MAX}};
+static const ttn_stat square_stats[] = {
+    {.name = "sum", .fold = TTN_SUM}, {.name = "least", .fold = TTN_MIN}, {.name = "largest", .fold = TTN_MAX}};
 
 const ttn_op toy_square = {
     .name = "square",
