@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <string.h>
 #include "autograd/kernel.h"
 
@@ -56,6 +57,31 @@ ttn_status ttn_want_shape(const ttn_sig *s, int i, const char *op, const char *n
     char text[TTN_DESC_TEXT];
     return TTN_FAIL(err, TTN_EINVAL, "%s: %s is %s, which has %d dimensions; expected %d, %s", op, name,
                     ttn_desc_print(d, text), d->ndim, wanted, letters);
+}
+
+ttn_status ttn_want_rows(const ttn_sig *s, int n, const char *op, const char *const *name, const char *letters,
+                         ttn_error *err)
+{
+    char text[TTN_DESC_TEXT];
+    char other[TTN_DESC_TEXT];
+    for (int i = 0; i < n; i++) {
+        ttn_status status = ttn_want_shape(s, i, op, name[i], letters, err);
+        if (status != TTN_OK) return status;
+        if (s->in[i].axis != TTN_ROWS)
+            return TTN_FAIL(err, TTN_EINVAL, "%s: %s is %s, expected rows of a batch, %s", op, name[i],
+                            ttn_desc_print(&s->in[i], text), letters);
+        if (!ttn_desc_same(&s->in[i], &s->in[0]))
+            return TTN_FAIL(err, TTN_EINVAL, "%s: %s is %s, but %s is %s; expected one shape", op, name[i],
+                            ttn_desc_print(&s->in[i], text), name[0], ttn_desc_print(&s->in[0], other));
+    }
+    return TTN_OK;
+}
+
+ttn_status ttn_want_heads(const ttn_sig *s, const char *op, int heads, ttn_error *err)
+{
+    const int64_t C = s->in[0].dim[1];
+    if (heads >= 1 && C >= 1 && C % heads == 0) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL, "%s: a width of %" PRId64 " cannot be divided among %d heads", op, C, heads);
 }
 
 const unsigned char *ttn_mark_rows(const ttn_call *c, const ttn_desc *d, unsigned char *mark)

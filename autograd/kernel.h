@@ -64,6 +64,14 @@ TTN_MUST_USE ttn_status ttn_want_real(const ttn_sig *s, int i, const char *op, c
 TTN_MUST_USE ttn_status ttn_want_shape(const ttn_sig *s, int i, const char *op, const char *name, const char *letters,
                                        ttn_error *err);
 
+/* Inputs 0, … n - 1 are values of the rows of a batch, all of input 0's shape, which `letters` says,
+ * and are called name[i] in messages: what attention takes. */
+TTN_MUST_USE ttn_status ttn_want_rows(const ttn_sig *s, int n, const char *op, const char *const *name,
+                                      const char *letters, ttn_error *err);
+
+/* Input 0's width can be divided among so many heads. */
+TTN_MUST_USE ttn_status ttn_want_heads(const ttn_sig *s, const char *op, int heads, ttn_error *err);
+
 /* ---- sums over rows ---- */
 
 /* A sum over rows is made in lanes: lane l owns a fixed range of rows, adds them in order, and the lanes are added in

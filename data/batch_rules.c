@@ -154,8 +154,8 @@ static ttn_status too_long(const ttn_batch_rules *r, const ttn_sequences *s, int
                     what, needed, n_rows, round_up(needed, TTN_BATCH_TILE), fits);
 }
 
-ttn_status ttn_capacity_of(const ttn_batch_rules *r, const ttn_sequences *s, const ttn_subset *side, ttn_capacity *ret,
-                           ttn_error *err)
+ttn_status ttn_batch_capacity_of(const ttn_batch_rules *r, const ttn_sequences *s, const ttn_subset *side,
+                                 ttn_capacity *ret, ttn_error *err)
 {
     assert(!side || ttn_subset_of(side) == s->n);
     assert(r->rows > 0 && r->max_seqs >= 0 && r->max_len >= 0);

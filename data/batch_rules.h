@@ -4,7 +4,7 @@
  *     ttn_batch_rules rules;
  *     ttn_capacity capacity;
  *     ttn_batch_rules_of(&reader, &rules, err);
- *     ttn_capacity_of(&rules, &sequences, train_side, &capacity, err);
+ *     ttn_batch_capacity_of(&rules, &sequences, train_side, &capacity, err);
  *     graph of capacity.extent; sampler (data/sampler.h) of both
  */
 #ifndef TTN_BATCH_RULES_H
@@ -96,7 +96,7 @@ typedef struct {
  * then the same.
  *
  * TTN_EINVAL: there are none; or one of them does not fit into N rows: the sentence names it, and both ways out. */
-TTN_MUST_USE ttn_status ttn_capacity_of(const ttn_batch_rules *r, const ttn_sequences *s, const ttn_subset *side,
-                                        ttn_capacity *ret, ttn_error *err);
+TTN_MUST_USE ttn_status ttn_batch_capacity_of(const ttn_batch_rules *r, const ttn_sequences *s, const ttn_subset *side,
+                                              ttn_capacity *ret, ttn_error *err);
 
 #endif

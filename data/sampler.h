@@ -23,7 +23,7 @@ typedef struct {
     const ttn_sequences *from; /* copied; what is behind it, and `side`, outlive the sampler */
     const ttn_subset *side;    /* NULL: all of them */
     ttn_batch_rules rules;
-    ttn_capacity capacity; /* ttn_capacity_of these */
+    ttn_capacity capacity; /* ttn_batch_capacity_of these */
     uint64_t seed;
     int64_t epochs; /* after so many it is TTN_EOF; 0: never */
 

@@ -147,11 +147,6 @@ int64_t ttn_store_added(const ttn_store_writer *w)
     return w->n;
 }
 
-int64_t ttn_store_added_residues(const ttn_store_writer *w)
-{
-    return w->n_token;
-}
-
 ttn_status ttn_store_added_offsets(ttn_store_writer *w, int64_t first, int64_t n, int64_t *into, ttn_error *err)
 {
     ttn_hdf5_column_read(w->offset, first, n, into);

@@ -37,7 +37,6 @@ TTN_MUST_USE ttn_status ttn_store_end_source(ttn_store_writer *w, const ttn_stor
 
 /* What was added so far. Entries of `hash`, and tokens, may be read again. */
 int64_t ttn_store_added(const ttn_store_writer *w);
-int64_t ttn_store_added_residues(const ttn_store_writer *w);
 TTN_MUST_USE ttn_status ttn_store_added_offsets(ttn_store_writer *w, int64_t first, int64_t n, int64_t *into,
                                                 ttn_error *err);
 TTN_MUST_USE ttn_status ttn_store_added_tokens(ttn_store_writer *w, int64_t first, int64_t n, uint8_t *into,

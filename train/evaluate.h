@@ -26,7 +26,7 @@ typedef struct {
     ttn_memory *memory; /* to compute in, shared with plans that do not run at the same time; NULL: its own */
 
     ttn_batch_rules rules;
-    ttn_capacity capacity; /* ttn_capacity_of these sequences */
+    ttn_capacity capacity; /* ttn_batch_capacity_of these sequences */
     ttn_frequencies frequencies;
     uint64_t seed;
     int64_t maskings; /* at least 1 */

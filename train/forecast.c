@@ -32,7 +32,7 @@ static ttn_status capacity_for(const ttn_batch_rules *rules, const ttn_alphabet 
                                ttn_capacity *ret, ttn_error *err)
 {
     const ttn_sequences one = {.self = &length, .alphabet = alphabet, .n = 1, .length = length_of};
-    return ttn_capacity_of(rules, &one, NULL, ret, err);
+    return ttn_batch_capacity_of(rules, &one, NULL, ret, err);
 }
 
 /* Specials around a whole protein. */

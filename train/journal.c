@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "train/files/event_file.h"
 #include "train/files/metrics_log.h"
+#include "train/files/run_folder.h"
 #include "train/journal.h"
 
 struct ttn_journal {
@@ -14,12 +15,6 @@ struct ttn_journal {
     const ttn_log *log;
     int is_refused; /* the disk took no record, and that was said */
 };
-
-static ttn_status path_in(const char *run, const char *name, char *ret, ttn_error *err)
-{
-    if (snprintf(ret, PATH_MAX, "%s/%s", run, name) < PATH_MAX) return TTN_OK;
-    return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long", run);
-}
 
 /* A ttn_metrics_taker. */
 static ttn_status keep(void *ctx, const ttn_metrics *r, ttn_error *err)
@@ -37,9 +32,9 @@ ttn_status ttn_journal_open(const char *run, int64_t step, const ttn_clock *cloc
     if (!j) return TTN_ENOMEM;
     j->log = log;
     (void)gethostname(host, sizeof host - 1); /* a name in a file's name; without it the file is as good */
-    ttn_status status = path_in(run, "metrics.jsonl", path, err);
+    ttn_status status = ttn_run_path(run, "metrics.jsonl", path, err);
     if (status == TTN_OK) status = ttn_metrics_log_open(path, step, keep, j, clock, log, &j->lines, err);
-    if (status == TTN_OK) status = path_in(run, "tb", path, err);
+    if (status == TTN_OK) status = ttn_run_path(run, "tb", path, err);
     if (status == TTN_OK) status = ttn_event_file_create(path, host, step, clock, &j->events, err);
     if (status == TTN_OK)
         *ret = j;

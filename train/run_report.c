@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include "core/real.h"
 #include "core/start.h"
+#include "train/files/run_folder.h"
 #include "train/look/curve.h"
 #include "train/look/report.h"
 #include "train/run_report.h"
@@ -68,12 +69,6 @@ static void tell_environment(const ttn_training *t, ttn_facts *f)
 
 /* ---- files ---- */
 
-static ttn_status path_in(const char *folder, const char *name, char *ret, ttn_error *err)
-{
-    if (snprintf(ret, PATH_MAX, "%s/%s", folder, name) < PATH_MAX) return TTN_OK;
-    return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long", folder);
-}
-
 static ttn_status write_report(const ttn_training *t, ttn_facts *data, ttn_facts *environment, ttn_error *err)
 {
     char path[PATH_MAX], state[64];
@@ -95,7 +90,7 @@ static ttn_status write_report(const ttn_training *t, ttn_facts *data, ttn_facts
         .resume = t->options.resume,
         .advice = &advice,
     };
-    ttn_status status = path_in(t->facts.folder, "report.html", path, err);
+    ttn_status status = ttn_run_path(t->facts.folder, "report.html", path, err);
     return status == TTN_OK ? ttn_report_save(&report, path, err) : status;
 }
 
@@ -104,7 +99,7 @@ static ttn_status write_both(const ttn_training *t, ttn_error *err)
     char path[PATH_MAX];
     ttn_facts *data = NULL, *environment = NULL;
     const ttn_history *h = ttn_journal_history(t->journal);
-    ttn_status status = path_in(t->facts.folder, "loss.svg", path, err);
+    ttn_status status = ttn_run_path(t->facts.folder, "loss.svg", path, err);
     if (status == TTN_OK && ttn_curve_is_there(h, TTN_CURVE_LOSS))
         status = ttn_curve_save(h, TTN_CURVE_LOSS, t->facts.folder, path, err);
     if (status == TTN_OK) status = ttn_facts_create(&data, err);

@@ -52,38 +52,6 @@ int ttn_best_beats(const ttn_beside *b)
     return b->gain > SURE * b->error;
 }
 
-static void tell_beside(const ttn_beside *b, const char *key, ttn_facts *f)
-{
-    ttn_facts_open(f, key);
-    ttn_facts_real(f, "perplexity", exp(b->loss));
-    ttn_facts_real(f, "loss", b->loss);
-    ttn_facts_real(f, "gain", b->gain);
-    ttn_facts_real(f, "gain_error", b->error);
-    ttn_facts_flag(f, "beaten", ttn_best_beats(b));
-    ttn_facts_close(f);
-}
-
-void ttn_best_tell(const ttn_best *b, ttn_facts *f)
-{
-    static const char key[] = "best_validation";
-    if (!b->is_there) {
-        ttn_facts_none(f, key);
-        return;
-    }
-    ttn_facts_open(f, key);
-    ttn_facts_integer(f, "step", (int64_t)b->step);
-    ttn_facts_real(f, "perplexity", exp(b->loss));
-    ttn_facts_real(f, "loss", b->loss);
-    ttn_facts_real(f, "loss_error", b->error);
-    ttn_facts_real(f, "accuracy", b->accuracy);
-    ttn_facts_real(f, "perplexity_seen", b->ppl_seen);
-    if (isfinite(b->sequences)) ttn_facts_integer(f, "sequences", (int64_t)b->sequences);
-    if (isfinite(b->targets)) ttn_facts_integer(f, "hidden_residues", (int64_t)b->targets);
-    tell_beside(&b->frequency, "frequency_baseline", f);
-    tell_beside(&b->composition, "composition_baseline", f);
-    ttn_facts_close(f);
-}
-
 /* ---- what to try next ---- */
 
 static void say(ttn_advice *a, const char *format, ...) TTN_PRINTF(2, 3);

@@ -4,7 +4,6 @@
 
 #include <stdint.h>
 #include "core/status.h"
-#include "train/facts.h"
 #include "train/history.h"
 
 /* A baseline, and by how much (nats a residue) the model's loss is below it; error: the standard error of that. */
@@ -25,9 +24,6 @@ ttn_best ttn_best_of(const ttn_history *h);
 
 /* Is the model below the baseline, as far as can be told: by more than two standard errors? */
 int ttn_best_beats(const ttn_beside *b);
-
-/* As a fact "best_validation"; "none" when there is none. */
-void ttn_best_tell(const ttn_best *b, ttn_facts *f);
 
 /* ---- what to try next ---- */
 

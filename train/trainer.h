@@ -30,7 +30,7 @@ typedef struct {
     ttn_optim_spec optim;
     ttn_schedule schedule;
     ttn_batch_rules rules;
-    ttn_capacity capacity; /* ttn_capacity_of these sequences */
+    ttn_capacity capacity; /* ttn_batch_capacity_of these sequences */
     uint64_t seed;         /* of everything that is random: first weights, order, crops, masks, dropout */
     int64_t epochs;        /* after so many passes over the data a step is TTN_EOF; 0: never */
     int64_t shards;        /* micro-batches of a step; a power of two */

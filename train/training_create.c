@@ -11,16 +11,11 @@
 #include "core/memory.h"
 #include "core/start.h"
 #include "train/budget.h"
+#include "train/files/run_folder.h"
 #include "train/run_json.h"
 #include "train/training_impl.h"
 
 /* ---- the folder ---- */
-
-static ttn_status path_in(const char *folder, const char *name, char *ret, ttn_error *err)
-{
-    if (snprintf(ret, PATH_MAX, "%s/%s", folder, name) < PATH_MAX) return TTN_OK;
-    return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long", folder);
-}
 
 /* Never over what is there: neither over another run nor into somebody's folder. */
 static ttn_status check_is_new(const char *folder, ttn_error *err)
@@ -35,7 +30,7 @@ static ttn_status check_is_new(const char *folder, ttn_error *err)
                           ": --resume goes on with it; a new one needs another folder, train.out=FOLDER",
                           folder, step[0]);
     ttn_free(step);
-    if (status == TTN_OK) status = path_in(folder, "config.resolved.yaml", path, err);
+    if (status == TTN_OK) status = ttn_run_path(folder, "config.resolved.yaml", path, err);
     if (status == TTN_OK && stat(path, &about) == 0)
         status = TTN_FAIL(err, TTN_EINVAL,
                           "%s: there is a run that was never saved: --resume begins it again; or name another folder, "
@@ -130,11 +125,11 @@ static ttn_status open_data(ttn_training *t, ttn_error *err)
     f->rules.objective = t->spec.objective;
     const ttn_sequences *s = ttn_dataset_sequences(t->data);
     const ttn_subset *valid = ttn_dataset_valid(t->data);
-    status = ttn_capacity_of(&f->rules, s, ttn_dataset_train(t->data), &f->train, err);
+    status = ttn_batch_capacity_of(&f->rules, s, ttn_dataset_train(t->data), &f->train, err);
     if (status != TTN_OK || !valid) return status;
     ttn_batch_rules same = f->rules;
     same.max_seqs = f->train.extent.seqs;
-    return ttn_capacity_of(&same, s, valid, &f->valid, err);
+    return ttn_batch_capacity_of(&same, s, valid, &f->valid, err);
 }
 
 static int64_t longest_piece(const ttn_training *t)
@@ -331,7 +326,7 @@ static ttn_status write_run(const ttn_training *t, ttn_error *err)
         .blas = t->blas.kernel,
         .threads = o->n_thread,
     };
-    ttn_status status = path_in(o->folder, "config.resolved.yaml", path, err);
+    ttn_status status = ttn_run_path(o->folder, "config.resolved.yaml", path, err);
     if (status == TTN_OK) status = ttn_config_save(o->config, path, err);
     if (status == TTN_OK) status = ttn_run_json_write(o->folder, &start, o->log, err);
     return status;

@@ -27,23 +27,12 @@ typedef ttn_attn_exact_options attributes;
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
     static const char *const name[] = {"q", "k", "v"};
-    char text[TTN_DESC_TEXT];
-    char other[TTN_DESC_TEXT];
-    for (int i = Q; i <= V; i++) {
-        ttn_status status = ttn_want_shape(s, i, "attn_exact", name[i], "(N, H D)", err);
-        if (status != TTN_OK) return status;
-        if (s->in[i].axis != TTN_ROWS)
-            return TTN_FAIL(err, TTN_EINVAL, "attn_exact: %s is %s, expected rows of a batch, (N, H D)", name[i],
-                            ttn_desc_print(&s->in[i], text));
-        if (!ttn_desc_same(&s->in[i], &s->in[Q]))
-            return TTN_FAIL(err, TTN_EINVAL, "attn_exact: %s is %s, but q is %s; expected one shape", name[i],
-                            ttn_desc_print(&s->in[i], text), ttn_desc_print(&s->in[Q], other));
-    }
+    ttn_status status = ttn_want_rows(s, V + 1, "attn_exact", name, "(N, H D)", err);
+    if (status != TTN_OK) return status;
     const attributes *a = s->attr;
     const int64_t C = s->in[Q].dim[1];
-    if (a->heads < 1 || C < 1 || C % a->heads != 0)
-        return TTN_FAIL(err, TTN_EINVAL, "attn_exact: a width of %" PRId64 " cannot be divided among %d heads", C,
-                        a->heads);
+    status = ttn_want_heads(s, "attn_exact", a->heads, err);
+    if (status != TTN_OK) return status;
     if (!(isfinite((real)a->scale) && a->scale >= 0))
         return TTN_FAIL(err, TTN_EINVAL,
                         "attn_exact: scale is %g, expected a number above 0, or 0 for 1/sqrt(%" PRId64 ")", a->scale,

@@ -39,6 +39,7 @@
 #include <omp.h>
 #include <string.h>
 #include "autograd/attention.h"
+#include "autograd/carve.h"
 #include "autograd/ops/favor.h"
 #include "autograd/ops/favor_draw.h"
 #include "core/blas.h"
@@ -116,18 +117,6 @@ static void count_norms(const ttn_favor_tile *t, double *stat)
 
 /* ---- memory ---- */
 
-typedef struct {
-    char *base; /* NULL: only counting */
-    size_t at;
-} carving;
-
-static void *carve(carving *c, int64_t n, size_t size)
-{
-    void *p = c->base ? c->base + c->at : NULL;
-    c->at += ttn_work_align((size_t)n * size);
-    return p;
-}
-
 /* What the threads of a call share. Slots of chunks are numbered through all sequences. */
 typedef struct {
     int64_t *first_chunk; /* (S + 1) chunks of the sequences before s */
@@ -146,19 +135,19 @@ static int64_t most_extra_chunks(const ttn_sig *s)
 static size_t lay_out(const ttn_favor_job *j, const ttn_sig *s, ttn_pass pass, void *work, shared *ret)
 {
     *ret = (shared){0};
-    carving c = {.base = work};
+    ttn_carving c = {.base = work};
     const int64_t extra = most_extra_chunks(s) * j->H;
     const int64_t all = (s->cap.seqs + most_extra_chunks(s)) * j->H;
-    ret->first_chunk = carve(&c, s->cap.seqs + 1, sizeof *ret->first_chunk);
+    ret->first_chunk = ttn_carve(&c, s->cap.seqs + 1, sizeof *ret->first_chunk);
     const int64_t slots = pass == TTN_FORWARD ? extra : all;
-    ret->S = carve(&c, slots * j->M * j->D, sizeof(real));
-    ret->z = carve(&c, slots * j->M, sizeof(real));
+    ret->S = ttn_carve(&c, slots * j->M * j->D, sizeof(real));
+    ret->z = ttn_carve(&c, slots * j->M, sizeof(real));
     if (pass == TTN_FORWARD) {
-        ret->c = carve(&c, slots * j->n_c, sizeof(real));
-        ret->sum_v = carve(&c, all * j->D, sizeof(real));
-        ret->stat = carve(&c, all * N_STAT, sizeof(double));
+        ret->c = ttn_carve(&c, slots * j->n_c, sizeof(real));
+        ret->sum_v = ttn_carve(&c, all * j->D, sizeof(real));
+        ret->stat = ttn_carve(&c, all * N_STAT, sizeof(double));
     } else {
-        ret->reference = carve(&c, all, sizeof(double));
+        ret->reference = ttn_carve(&c, all, sizeof(double));
     }
     return c.at;
 }
@@ -173,19 +162,19 @@ typedef struct {
 static size_t lay_out_thread(const ttn_favor_job *j, ttn_pass pass, void *work, scratch *ret)
 {
     *ret = (scratch){0};
-    carving c = {.base = work};
+    ttn_carving c = {.base = work};
     ttn_favor_tile *t = &ret->tile;
-    t->x = carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
-    t->v = carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
-    t->y = carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
-    t->u = carve(&c, TTN_FAVOR_TILE * j->M, sizeof(real));
+    t->x = ttn_carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
+    t->v = ttn_carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
+    t->y = ttn_carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
+    t->u = ttn_carve(&c, TTN_FAVOR_TILE * j->M, sizeof(real));
     real **const column[] = {&t->half, &t->shift, &t->delta, &t->own};
     for (int i = 0; i < 4; i++)
-        *column[i] = carve(&c, TTN_FAVOR_TILE, sizeof(real));
-    ret->room = carve(&c, 2 * j->M + 3 * j->D, sizeof(real));
+        *column[i] = ttn_carve(&c, TTN_FAVOR_TILE, sizeof(real));
+    ret->room = ttn_carve(&c, 2 * j->M + 3 * j->D, sizeof(real));
     if (pass == TTN_FORWARD) return c.at;
-    t->b = carve(&c, TTN_FAVOR_TILE * j->M, sizeof(real));
-    ret->out = carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
+    t->b = ttn_carve(&c, TTN_FAVOR_TILE * j->M, sizeof(real));
+    ret->out = ttn_carve(&c, TTN_FAVOR_TILE * j->D, sizeof(real));
     return c.at;
 }
 
@@ -265,25 +254,15 @@ static ttn_status check_kernel(const ttn_sig *s, ttn_error *err)
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
     static const char *const name[] = {"q", "k", "v"};
-    char text[TTN_DESC_TEXT];
-    char other[TTN_DESC_TEXT];
-    for (int i = Q; i <= V; i++) {
-        ttn_status status = ttn_want_shape(s, i, "attn_favor", name[i], "(N, H D)", err);
-        if (status != TTN_OK) return status;
-        if (s->in[i].axis != TTN_ROWS)
-            return TTN_FAIL(err, TTN_EINVAL, "attn_favor: %s is %s, expected rows of a batch, (N, H D)", name[i],
-                            ttn_desc_print(&s->in[i], text));
-        if (!ttn_desc_same(&s->in[i], &s->in[Q]))
-            return TTN_FAIL(err, TTN_EINVAL, "attn_favor: %s is %s, but q is %s; expected one shape", name[i],
-                            ttn_desc_print(&s->in[i], text), ttn_desc_print(&s->in[Q], other));
-    }
+    ttn_status status = ttn_want_rows(s, V + 1, "attn_favor", name, "(N, H D)", err);
+    if (status != TTN_OK) return status;
     const attributes *a = s->attr;
     const int64_t C = s->in[Q].dim[1];
-    if (a->heads < 1 || C < 1 || C % a->heads != 0)
-        return TTN_FAIL(err, TTN_EINVAL, "attn_favor: a width of %" PRId64 " cannot be divided among %d heads", C,
-                        a->heads);
+    status = ttn_want_heads(s, "attn_favor", a->heads, err);
+    if (status != TTN_OK) return status;
     if (s->in[W].ndim >= 0) {
-        ttn_status status = ttn_want_shape(s, W, "attn_favor", "projection", "(H, m, D)", err);
+        char text[TTN_DESC_TEXT];
+        status = ttn_want_shape(s, W, "attn_favor", "projection", "(H, m, D)", err);
         if (status != TTN_OK) return status;
         const ttn_desc *d = &s->in[W];
         if (d->axis != TTN_FIXED || d->dim[0] != a->heads || d->dim[1] < 1 || d->dim[2] != C / a->heads)
@@ -291,7 +270,7 @@ static ttn_status shape(ttn_sig *s, ttn_error *err)
                             "attn_favor: projection is %s, expected (%d, m, %" PRId64 ") with at least one feature",
                             ttn_desc_print(d, text), a->heads, C / a->heads);
     }
-    ttn_status status = check_kernel(s, err);
+    status = check_kernel(s, err);
     if (status != TTN_OK) return status;
     const ttn_favor_job j = job_of(s);
     const int64_t n_rms = a->renormalize == TTN_FAVOR_RMS ? j.H : 0;
@@ -379,11 +358,6 @@ static job start(const ttn_call *c, ttn_pass pass)
     return j;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static task find_task(const job *j, int64_t number)
 {
     const int64_t chunk = number / j->j.H;
@@ -397,7 +371,7 @@ static task find_task(const job *j, int64_t number)
     }
     task t = {.seq = s, .head = number % j->j.H, .chunk = chunk - j->w.first_chunk[s], .slot = number};
     t.tile = t.chunk * TTN_FAVOR_CHUNK;
-    t.end = smaller(t.tile + TTN_FAVOR_CHUNK, ttn_favor_tiles(j->j.c->feed->span[s].n));
+    t.end = ttn_smaller(t.tile + TTN_FAVOR_CHUNK, ttn_favor_tiles(j->j.c->feed->span[s].n));
     return t;
 }
 
@@ -468,7 +442,7 @@ const real *ttn_favor_tile_at(const ttn_favor_job *j, ttn_favor_tile *t, const v
 {
     const ttn_span span = j->c->feed->span[seq];
     t->height = ttn_favor_height(span.n);
-    t->live = smaller(t->height, span.n - tile * t->height);
+    t->live = ttn_smaller(t->height, span.n - tile * t->height);
     return (const real *)x + (span.first + tile * t->height) * j->C + head * j->D;
 }
 
@@ -544,20 +518,6 @@ static void unpack(const ttn_favor_job *j, const ttn_favor_tile *t, real acc, re
         for (int64_t d = 0; d < j->D; d++)
             din[d] = ttn_accumulate(acc, din[d], y[d]);
     }
-}
-
-/* Zeros in all rows of no sequence, past `used` too. */
-static void zero_others(const ttn_call *c, const ttn_desc *d, real *x)
-{
-    const int64_t width = ttn_row_width(d);
-    int64_t from = 0;
-    for (int64_t s = 0; s < c->feed->used.seqs; s++) {
-        const ttn_span span = c->feed->span[s];
-        memset(x + from * width, 0, (size_t)((span.first - from) * width) * sizeof *x);
-        from = span.first + span.n;
-    }
-    memset(x + from * width, 0, (size_t)((c->feed->used.rows - from) * width) * sizeof *x);
-    ttn_zero_rest(c, d, x);
 }
 
 /* ---- forward ---- */
@@ -685,9 +645,9 @@ static ttn_status forward(const ttn_call *c, ttn_error *err)
         for (int64_t number = 0; number < j.n_task; number++)
             fold_statistics(c->stat, j.w.stat + number * N_STAT);
     }
-    zero_others(c, &c->sig->out[0], c->out[0]);
-    zero_others(c, &c->sig->aux[ROW], c->aux[ROW]);
-    zero_others(c, &c->sig->aux[RMS], c->aux[RMS]);
+    ttn_zero_no_sequence(c, &c->sig->out[0], c->out[0]);
+    ttn_zero_no_sequence(c, &c->sig->aux[ROW], c->aux[ROW]);
+    ttn_zero_no_sequence(c, &c->sig->aux[RMS], c->aux[RMS]);
     return TTN_OK;
 }
 
@@ -847,7 +807,7 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
         }
     }
     for (int i = Q; i <= V; i++)
-        if (c->din[i] && c->acc[i] == 0) zero_others(c, &c->sig->in[i], c->din[i]);
+        if (c->din[i] && c->acc[i] == 0) ttn_zero_no_sequence(c, &c->sig->in[i], c->din[i]);
     return TTN_OK;
 }
 

@@ -13,18 +13,8 @@ enum { Q, K, V };
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
     static const char *const name[] = {"q", "k", "v"};
-    for (int i = Q; i <= V; i++) {
-        ttn_status status = ttn_want_shape(s, i, "attn_none", name[i], "(N, C)", err);
-        if (status != TTN_OK) return status;
-        char text[TTN_DESC_TEXT];
-        char other[TTN_DESC_TEXT];
-        if (s->in[i].axis != TTN_ROWS)
-            return TTN_FAIL(err, TTN_EINVAL, "attn_none: %s is %s, expected rows of a batch, (N, C)", name[i],
-                            ttn_desc_print(&s->in[i], text));
-        if (!ttn_desc_same(&s->in[i], &s->in[Q]))
-            return TTN_FAIL(err, TTN_EINVAL, "attn_none: %s is %s, but q is %s; expected one shape", name[i],
-                            ttn_desc_print(&s->in[i], text), ttn_desc_print(&s->in[Q], other));
-    }
+    ttn_status status = ttn_want_rows(s, V + 1, "attn_none", name, "(N, C)", err);
+    if (status != TTN_OK) return status;
     s->n_out = 1;
     s->out[0] = s->in[Q];
     return TTN_OK;

@@ -55,10 +55,8 @@ static size_t greater(size_t a, size_t b)
 static ttn_status check_attributes(const ttn_sig *s, ttn_error *err)
 {
     const attributes *a = s->attr;
-    const int64_t C = s->in[Q].dim[1];
-    if (a->heads < 1 || C < 1 || C % a->heads != 0)
-        return TTN_FAIL(err, TTN_EINVAL, "attn_nystrom: a width of %" PRId64 " cannot be divided among %d heads", C,
-                        a->heads);
+    ttn_status status = ttn_want_heads(s, "attn_nystrom", a->heads, err);
+    if (status != TTN_OK) return status;
     if (a->causal)
         return TTN_FAIL(err, TTN_EINVAL,
                         "attn_nystrom: causal attention does not go through landmarks, since each is a mean over a "
@@ -78,20 +76,9 @@ static ttn_status check_attributes(const ttn_sig *s, ttn_error *err)
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
     static const char *const name[] = {"q", "k", "v", "add"};
-    char text[TTN_DESC_TEXT];
-    char other[TTN_DESC_TEXT];
-    for (int i = Q; i <= ADD; i++) {
-        if (s->in[i].ndim < 0) continue;
-        ttn_status status = ttn_want_shape(s, i, "attn_nystrom", name[i], "(N, H D)", err);
-        if (status != TTN_OK) return status;
-        if (s->in[i].axis != TTN_ROWS)
-            return TTN_FAIL(err, TTN_EINVAL, "attn_nystrom: %s is %s, expected rows of a batch, (N, H D)", name[i],
-                            ttn_desc_print(&s->in[i], text));
-        if (!ttn_desc_same(&s->in[i], &s->in[Q]))
-            return TTN_FAIL(err, TTN_EINVAL, "attn_nystrom: %s is %s, but q is %s; expected one shape", name[i],
-                            ttn_desc_print(&s->in[i], text), ttn_desc_print(&s->in[Q], other));
-    }
-    ttn_status status = check_attributes(s, err);
+    const int n = s->in[ADD].ndim < 0 ? ADD : ADD + 1;
+    ttn_status status = ttn_want_rows(s, n, "attn_nystrom", name, "(N, H D)", err);
+    if (status == TTN_OK) status = check_attributes(s, err);
     if (status != TTN_OK) return status;
     const attributes *a = s->attr;
     const int64_t slots = ttn_nystrom_slots(s);

@@ -136,11 +136,6 @@ static void look_at(const ttn_favor_job *j, ttn_favor_tile *t, int input, int64_
     }
 }
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 ttn_status ttn_favor_map_rows(const ttn_call *c, int64_t seq, int64_t head, int64_t n_row, const int64_t *row,
                               real *map, ttn_error *err)
 {
@@ -163,7 +158,7 @@ ttn_status ttn_favor_map_rows(const ttn_call *c, int64_t seq, int64_t head, int6
         }
 #pragma omp for
         for (int64_t first = 0; first < span.n; first += TTN_FAVOR_TILE) {
-            const int64_t n = smaller(TTN_FAVOR_TILE, span.n - first);
+            const int64_t n = ttn_smaller(TTN_FAVOR_TILE, span.n - first);
             look_at(&j, &t, TTN_FAVOR_K, seq, head, first, n);
             ttn_gemm(TTN_N, TTN_T, n_row, n, j.M, 1, ttn_in(queries, j.M), ttn_in(t.u, j.M), 0,
                      ttn_out(map + first, span.n));
@@ -182,7 +177,7 @@ static void pool(const ttn_favor_job *j, ttn_favor_tile *t, int input, int64_t s
     const int64_t end = ttn_map_block(p + 1, n, P);
     memset(sum, 0, (size_t)j->M * sizeof *sum);
     for (int64_t first = from; first < end; first += TTN_FAVOR_TILE) {
-        const int64_t rows = smaller(TTN_FAVOR_TILE, end - first);
+        const int64_t rows = ttn_smaller(TTN_FAVOR_TILE, end - first);
         look_at(j, t, input, seq, head, first, rows);
         for (int64_t row = 0; row < rows; row++)
             for (int64_t f = 0; f < j->M; f++)

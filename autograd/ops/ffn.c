@@ -170,14 +170,9 @@ static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
 
 /* ---- tiles ---- */
 
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t tile_rows(const dims *d, int64_t tile)
 {
-    return smaller(TTN_ROW_TILE, d->N - tile * TTN_ROW_TILE);
+    return ttn_smaller(TTN_ROW_TILE, d->N - tile * TTN_ROW_TILE);
 }
 
 /* z and u of a tile; each NULL: not wanted. One shape of call in forward and backward, kept or not. */
@@ -319,7 +314,7 @@ static void forward_tile(const ttn_call *c, const dims *d, int64_t tile, real *h
 {
     const int64_t first = tile * TTN_ROW_TILE;
     const int64_t rows = tile_rows(d, tile);
-    const int64_t used = smaller(rows, ttn_used(c->feed, &c->sig->in[0]) - first);
+    const int64_t used = ttn_smaller(rows, ttn_used(c->feed, &c->sig->in[0]) - first);
     real *z = h;
     real *u = d->gated ? h + TTN_ROW_TILE * d->F : NULL;
     int64_t ld = d->F;

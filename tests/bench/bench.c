@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/memory.h"
 #include "core/blas.h"
 #include "tests/bench/bench.h"
 #include "train/cli/reexec.h"
@@ -216,6 +217,25 @@ int bench_end(void)
     printf("%s: %d compared, %d below its goal\n", bench_name, n_compared, n_missed);
     if (n_compared == 0) fprintf(stderr, "bench: no comparison contains '%s'\n", filter);
     return n_missed > 0 || n_compared == 0;
+}
+
+void *bench_memory(size_t bytes)
+{
+    void *p = ttn_alloc(bytes);
+    if (p) return p;
+    fprintf(stderr, "out of memory\n");
+    exit(1);
+}
+
+real *bench_values(int64_t n, double size)
+{
+    real *x = bench_memory((size_t)n * sizeof *x);
+    uint64_t state = 1;
+    for (int64_t i = 0; i < n; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u; /* D. Knuth's */
+        x[i] = (real)(size * ((double)(state >> 11) * 0x1p-52 - 1));
+    }
+    return x;
 }
 
 void bench_note(const char *format, ...)

@@ -23,7 +23,9 @@
 #ifndef TTN_BENCH_H
 #define TTN_BENCH_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include "core/real.h"
 
 typedef struct {
     const char *name;
@@ -41,6 +43,12 @@ void bench_compare(const char *what, const bench_row *row, int n_row);
 
 /* Prints the closing line and returns main's exit code: 0, or 1 when a goal was missed. */
 int bench_end(void);
+
+/* Memory that lives until the program ends, which it does when there is none. */
+void *bench_memory(size_t bytes);
+
+/* n numbers, uniform in [-size, size), the same in every run, in such memory. */
+real *bench_values(int64_t n, double size);
 
 /* A line that is no comparison (a kernel's name, a size). */
 void bench_note(const char *format, ...) __attribute__((format(printf, 1, 2)));

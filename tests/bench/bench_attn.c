@@ -13,25 +13,6 @@
 
 enum { HEADS = 8, D = 64, WIDTH = HEADS * D, MOST_THREADS = 2, MOST_SEQS = 64, PLAIN = 1024, PLAIN_INNER = 512 };
 
-static void *memory(size_t bytes)
-{
-    void *p = ttn_alloc(bytes);
-    if (p) return p;
-    fprintf(stderr, "out of memory\n");
-    exit(1);
-}
-
-static real *random_values(int64_t n)
-{
-    real *x = memory((size_t)n * sizeof *x);
-    uint64_t state = 1;
-    for (int64_t i = 0; i < n; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (real)((double)(state >> 11) * 0x1p-52 - 1);
-    }
-    return x;
-}
-
 typedef struct {
     int64_t n, n_seq; /* n_seq sequences of n rows */
     int n_thread;
@@ -67,24 +48,24 @@ static void prepare(job *j, int64_t n, int64_t n_seq, int n_thread)
         const size_t bytes = ttn_work_align(j->sig.work[pass]) + n_thread * ttn_work_align(j->sig.work_thread[pass]);
         work = bytes > work ? bytes : work;
     }
-    ttn_call c = {.sig = &j->sig, .feed = &j->feed, .on = &j->on, .work = memory(work)};
+    ttn_call c = {.sig = &j->sig, .feed = &j->feed, .on = &j->on, .work = bench_memory(work)};
     for (int i = 0; i < 3; i++)
-        c.in[i] = random_values(rows * WIDTH);
-    c.out[0] = memory((size_t)(rows * WIDTH) * sizeof(real));
-    c.aux[0] = memory((size_t)(rows * HEADS) * sizeof(real));
+        c.in[i] = bench_values(rows * WIDTH, 1);
+    c.out[0] = bench_memory((size_t)(rows * WIDTH) * sizeof(real));
+    c.aux[0] = bench_memory((size_t)(rows * HEADS) * sizeof(real));
     j->forward = c;
-    c.dout[0] = random_values(rows * WIDTH);
+    c.dout[0] = bench_values(rows * WIDTH, 1);
     for (int i = 0; i < 3; i++)
-        c.din[i] = memory((size_t)(rows * WIDTH) * sizeof(real));
+        c.din[i] = bench_memory((size_t)(rows * WIDTH) * sizeof(real));
     j->backward = c;
     for (int t = 0; t < n_thread; t++)
         for (int i = 0; i < 2; i++)
-            j->tile[t][i] = random_values(192 * 192);
+            j->tile[t][i] = bench_values(192 * 192, 1);
     for (int i = 0; i < 4; i++)
-        j->operand[i] = random_values((n + n / 8 + 24) * D);
+        j->operand[i] = bench_values((n + n / 8 + 24) * D, 1);
     for (int t = 0; t < n_thread; t++)
         for (int i = 0; i < 3; i++)
-            j->sum[t][i] = memory((size_t)((n + n / 8 + 24) * D) * sizeof(real));
+            j->sum[t][i] = bench_memory((size_t)((n + n / 8 + 24) * D) * sizeof(real));
 }
 
 static void release(job *j)
@@ -224,10 +205,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    plain_a = random_values(PLAIN * PLAIN_INNER);
-    plain_b = random_values(PLAIN * PLAIN_INNER);
+    plain_a = bench_values(PLAIN * PLAIN_INNER, 1);
+    plain_b = bench_values(PLAIN * PLAIN_INNER, 1);
     for (int t = 0; t < MOST_THREADS; t++)
-        plain_c[t] = memory(PLAIN * PLAIN * sizeof(real));
+        plain_c[t] = bench_memory(PLAIN * PLAIN * sizeof(real));
     /* with all cores at work on a shared machine the slowest share decides: no goals on two threads */
     compare(512, 1, 1, 0);
     compare(353, 8, 1, 0); /* a batch of proteins of usual length; what fills up tiles counts as lost */

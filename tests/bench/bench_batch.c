@@ -100,7 +100,7 @@ static maker maker_of(const ttn_sequences *s, ttn_batch_rules rules)
     maker m = {0};
     ttn_sampler_options o = {.from = s, .rules = rules, .seed = 1};
     o.rules.mlm = (ttn_mlm_rules){.rate = 0.15, .mask = 0.8, .random = 0.1};
-    must(ttn_capacity_of(&o.rules, s, NULL, &o.capacity, &err), &err);
+    must(ttn_batch_capacity_of(&o.rules, s, NULL, &o.capacity, &err), &err);
     must(ttn_sampler_create(&o, &m.sampler, &err), &err);
     must(ttn_batch_create(o.capacity.extent, &m.batch, &err), &err);
     return m;

@@ -14,25 +14,6 @@
 
 enum { HEADS = 8, D = 64, WIDTH = HEADS * D, FEATURES = 256, PLAIN = 1024, PLAIN_INNER = 512 };
 
-static void *memory(size_t bytes)
-{
-    void *p = ttn_alloc(bytes);
-    if (p) return p;
-    fprintf(stderr, "out of memory\n");
-    exit(1);
-}
-
-static real *random_values(int64_t n, double size)
-{
-    real *x = memory((size_t)n * sizeof *x);
-    uint64_t state = 1;
-    for (int64_t i = 0; i < n; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (real)(size * ((double)(state >> 11) * 0x1p-52 - 1));
-    }
-    return x;
-}
-
 /* One sequence of n rows for one op; n = 0: there is none. */
 typedef struct {
     const ttn_op *op;
@@ -63,17 +44,17 @@ static void prepare(job *j, const char *op, const void *attr, int64_t n)
         const size_t bytes = ttn_work_align(j->sig.work[pass]) + ttn_work_align(j->sig.work_thread[pass]);
         work = bytes > work ? bytes : work;
     }
-    ttn_call c = {.sig = &j->sig, .feed = &j->feed, .on = &j->on, .work = memory(work)};
+    ttn_call c = {.sig = &j->sig, .feed = &j->feed, .on = &j->on, .work = bench_memory(work)};
     for (int i = 0; i < j->op->n_in; i++) /* |x|^2 of about 1 */
-        c.in[i] = random_values(ttn_desc_numel(&j->sig.in[i]), i < 2 ? 0.6 : 1);
+        c.in[i] = bench_values(ttn_desc_numel(&j->sig.in[i]), i < 2 ? 0.6 : 1);
     for (int a = 0; a < j->sig.n_aux; a++)
-        c.aux[a] = memory(ttn_desc_bytes(&j->sig.aux[a]));
-    c.stat = memory((size_t)(j->sig.n_stat + 1) * sizeof *c.stat);
-    c.out[0] = memory((size_t)(rows * WIDTH) * sizeof(real));
+        c.aux[a] = bench_memory(ttn_desc_bytes(&j->sig.aux[a]));
+    c.stat = bench_memory((size_t)(j->sig.n_stat + 1) * sizeof *c.stat);
+    c.out[0] = bench_memory((size_t)(rows * WIDTH) * sizeof(real));
     j->forward = c;
-    c.dout[0] = random_values(rows * WIDTH, 1);
+    c.dout[0] = bench_values(rows * WIDTH, 1);
     for (int i = 0; i < 3; i++)
-        c.din[i] = memory((size_t)(rows * WIDTH) * sizeof(real));
+        c.din[i] = bench_memory((size_t)(rows * WIDTH) * sizeof(real));
     j->backward = c;
 }
 
@@ -115,12 +96,12 @@ static real *rows_a, *rows_b, *features_a, *features_b, *weights, *state;
 
 static void make_operands(void)
 {
-    rows_a = random_values(TTN_FAVOR_TILE * D, 1);
-    rows_b = random_values(TTN_FAVOR_TILE * D, 1);
-    features_a = random_values(TTN_FAVOR_TILE * FEATURES, 1);
-    features_b = random_values(TTN_FAVOR_TILE * FEATURES, 1);
-    weights = random_values(FEATURES * D, 1);
-    state = random_values(FEATURES * D, 1);
+    rows_a = bench_values(TTN_FAVOR_TILE * D, 1);
+    rows_b = bench_values(TTN_FAVOR_TILE * D, 1);
+    features_a = bench_values(TTN_FAVOR_TILE * FEATURES, 1);
+    features_b = bench_values(TTN_FAVOR_TILE * FEATURES, 1);
+    weights = bench_values(FEATURES * D, 1);
+    state = bench_values(FEATURES * D, 1);
 }
 
 /* (h, M) = (h, D) (M, D)^T: projections, g S^T, v R^T */
@@ -265,9 +246,9 @@ int main(int argc, char **argv)
 {
     bench_start(argc, argv, "favor");
     make_operands();
-    plain_a = random_values(PLAIN * PLAIN_INNER, 1);
-    plain_b = random_values(PLAIN * PLAIN_INNER, 1);
-    plain_c = memory(PLAIN * PLAIN * sizeof(real));
+    plain_a = bench_values(PLAIN * PLAIN_INNER, 1);
+    plain_b = bench_values(PLAIN * PLAIN_INNER, 1);
+    plain_c = bench_memory(PLAIN * PLAIN * sizeof(real));
     beside_products(353, 0);
     beside_products(512, 0);
     beside_products(2048, 0);

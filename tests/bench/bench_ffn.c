@@ -93,7 +93,7 @@ static void connect(composed *m)
 /* The same call with aux 0 left out, for both passes. */
 static job *lean_of(const job *kept)
 {
-    job *j = memory(sizeof *j);
+    job *j = bench_memory(sizeof *j);
     *j = *kept;
     j->forward.sig = j->backward.sig = &j->sig;
     j->forward.feed = j->backward.feed = &j->feed;
@@ -130,13 +130,13 @@ int main(int argc, char **argv)
         job *kept = prepare("ffn", &act, (const ttn_desc[]){x, up, b1, down, b2, gated ? up : none, gated ? b1 : none},
                             127, ROWS, MOST_THREADS);
         job *lean = lean_of(kept);
-        plain p = {.x = random_values(&x),
-                   .z = random_values(&h),
-                   .y = random_values(&x),
-                   .up = random_values(&up),
-                   .down = random_values(&down),
-                   .dup = random_values(&up),
-                   .ddown = random_values(&down),
+        plain p = {.x = bench_values(ttn_desc_numel(&x), 1),
+                   .z = bench_values(ttn_desc_numel(&h), 1),
+                   .y = bench_values(ttn_desc_numel(&x), 1),
+                   .up = bench_values(ttn_desc_numel(&up), 1),
+                   .down = bench_values(ttn_desc_numel(&down), 1),
+                   .dup = bench_values(ttn_desc_numel(&up), 1),
+                   .ddown = bench_values(ttn_desc_numel(&down), 1),
                    .gated = gated};
         const double product = 2.0 * ROWS * C * F / 1e9;
         const double f = (gated ? 3 : 2) * product;

@@ -17,19 +17,11 @@ typedef struct {
     ttn_call forward, backward;
 } job;
 
-static void *memory(size_t bytes)
-{
-    void *p = ttn_alloc(bytes);
-    if (p) return p;
-    fprintf(stderr, "out of memory\n");
-    exit(1);
-}
-
 /* Reals in [-4, 4), integers below `most`. */
 static void *random_values(const ttn_desc *d, int64_t most)
 {
     const int64_t n = ttn_desc_numel(d);
-    void *x = memory(ttn_desc_bytes(d));
+    void *x = bench_memory(ttn_desc_bytes(d));
     uint64_t state = 1;
     for (int64_t i = 0; i < n; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
@@ -45,7 +37,7 @@ static void *random_values(const ttn_desc *d, int64_t most)
  * until the program ends. */
 static job *prepare(const char *name, const void *attr, const ttn_desc *in, int64_t most, int64_t n_seq)
 {
-    job *j = memory(sizeof *j);
+    job *j = bench_memory(sizeof *j);
     const int64_t rows = in[0].dim[0];
     j->op = ttn_op_find(name);
     if (!j->op) exit(1);
@@ -60,17 +52,17 @@ static job *prepare(const char *name, const void *attr, const ttn_desc *in, int6
     for (int64_t s = 0; s < n_seq; s++)
         j->span[s] = (ttn_span){.first = s * (rows / n_seq), .n = rows / n_seq};
     ttn_call c = {.sig = &j->sig, .feed = &j->feed, .on = &j->on};
-    c.work = memory(j->sig.work[0] > j->sig.work[1] ? j->sig.work[0] : j->sig.work[1]);
+    c.work = bench_memory(j->sig.work[0] > j->sig.work[1] ? j->sig.work[0] : j->sig.work[1]);
     for (int i = 0; i < j->op->n_in; i++)
         if (in[i].ndim >= 0) c.in[i] = random_values(&in[i], most);
     for (int a = 0; a < j->sig.n_aux; a++)
-        c.aux[a] = memory(ttn_desc_bytes(&j->sig.aux[a]));
+        c.aux[a] = bench_memory(ttn_desc_bytes(&j->sig.aux[a]));
     for (int o = 0; o < j->op->n_out; o++)
-        c.out[o] = memory(ttn_desc_bytes(&j->sig.out[o]));
-    c.stat = memory((size_t)(j->sig.n_stat + 1) * sizeof *c.stat);
+        c.out[o] = bench_memory(ttn_desc_bytes(&j->sig.out[o]));
+    c.stat = bench_memory((size_t)(j->sig.n_stat + 1) * sizeof *c.stat);
     j->forward = c;
     c.dout[0] = random_values(&j->sig.out[0], most);
-    c.din[0] = memory(ttn_desc_bytes(&in[0]));
+    c.din[0] = bench_memory(ttn_desc_bytes(&in[0]));
     j->backward = c;
     return j;
 }
@@ -138,7 +130,7 @@ int main(int argc, char **argv)
     job *pool_one = prepare_pool(1, &inner);
     enum { N_JOB = 5 };
     job *const jobs[N_JOB] = {letters, smoothed, words, pool_many, pool_one};
-    plain reference = {.to = memory(NUMBERS * sizeof(real)), .from = memory(NUMBERS * sizeof(real))};
+    plain reference = {.to = bench_memory(NUMBERS * sizeof(real)), .from = bench_memory(NUMBERS * sizeof(real))};
     memset(reference.from, 1, NUMBERS * sizeof(real)); /* pages that were never written are all one */
 
     /* forward writes what backward reads */

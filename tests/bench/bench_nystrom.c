@@ -17,25 +17,6 @@
 
 enum { HEADS = 8, D = 64, WIDTH = HEADS * D, MOST_THREADS = 2, STEPS = 8 };
 
-static void *memory(size_t bytes)
-{
-    void *p = ttn_alloc(bytes);
-    if (p) return p;
-    fprintf(stderr, "out of memory\n");
-    exit(1);
-}
-
-static real *random_values(int64_t n)
-{
-    real *x = memory((size_t)n * sizeof *x);
-    uint64_t state = 1;
-    for (int64_t i = 0; i < n; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (real)((double)(state >> 11) * 0x1p-52 - 1);
-    }
-    return x;
-}
-
 /* ---- an attention op on one sequence ---- */
 
 typedef struct {
@@ -86,17 +67,17 @@ static void prepare(job *j, int64_t n, int64_t m, int n_thread)
     }
     const size_t work[2] = {scratch_of(j, TTN_FORWARD), scratch_of(j, TTN_BACKWARD)};
     ttn_call c = {
-        .sig = &j->sig, .feed = &j->feed, .on = &j->on, .work = memory(work[0] > work[1] ? work[0] : work[1])};
+        .sig = &j->sig, .feed = &j->feed, .on = &j->on, .work = bench_memory(work[0] > work[1] ? work[0] : work[1])};
     for (int i = 0; i < 3; i++)
-        c.in[i] = random_values(rows * WIDTH);
-    c.out[0] = memory((size_t)(rows * WIDTH) * sizeof(real));
+        c.in[i] = bench_values(rows * WIDTH, 1);
+    c.out[0] = bench_memory((size_t)(rows * WIDTH) * sizeof(real));
     for (int a = 0; a < j->sig.n_aux; a++)
-        c.aux[a] = memory(ttn_desc_bytes(&j->sig.aux[a]));
-    c.stat = memory((size_t)(j->sig.n_stat + 1) * sizeof *c.stat);
+        c.aux[a] = bench_memory(ttn_desc_bytes(&j->sig.aux[a]));
+    c.stat = bench_memory((size_t)(j->sig.n_stat + 1) * sizeof *c.stat);
     j->forward = c;
-    c.dout[0] = random_values(rows * WIDTH);
+    c.dout[0] = bench_values(rows * WIDTH, 1);
     for (int i = 0; i < 3; i++)
-        c.din[i] = memory((size_t)(rows * WIDTH) * sizeof(real));
+        c.din[i] = bench_memory((size_t)(rows * WIDTH) * sizeof(real));
     j->backward = c;
 }
 
@@ -133,15 +114,15 @@ typedef struct {
 
 static void prepare_bare(bare *b, job *j)
 {
-    *b =
-        (bare){.j = j, .rows = random_values((j->n + TTN_ATTN_MOST_TILE) * D), .of_landmarks = random_values(j->m * D)};
+    *b = (bare){
+        .j = j, .rows = bench_values((j->n + TTN_ATTN_MOST_TILE) * D, 1), .of_landmarks = bench_values(j->m * D, 1)};
     for (int t = 0; t < j->n_thread; t++) {
-        b->tile[t] = random_values(TTN_ATTN_MOST_TILE * D);
-        b->sum[t] = random_values(j->m * D);
+        b->tile[t] = bench_values(TTN_ATTN_MOST_TILE * D, 1);
+        b->sum[t] = bench_values(j->m * D, 1);
         for (int i = 0; i < 2; i++)
-            b->weights[t][i] = random_values(TTN_ATTN_MOST_TILE * j->m);
+            b->weights[t][i] = bench_values(TTN_ATTN_MOST_TILE * j->m, 1);
         for (int i = 0; i < 3; i++)
-            b->square[t][i] = random_values(j->m * j->m);
+            b->square[t][i] = bench_values(j->m * j->m, 1);
     }
 }
 
@@ -353,8 +334,9 @@ static void beside_stored(int64_t n)
     static job nystrom;
     prepare(&exact, n, 0, 1);
     prepare(&nystrom, n, 64, 1);
-    stored s = {
-        .exact = &exact, .p = memory((size_t)(n * n) * sizeof(real)), .e = memory((size_t)(n * n) * sizeof(real))};
+    stored s = {.exact = &exact,
+                .p = bench_memory((size_t)(n * n) * sizeof(real)),
+                .e = bench_memory((size_t)(n * n) * sizeof(real))};
     const double tokens = 1e-3 * (double)n;
     const bench_row rows[] = {
         {.name = "exact, n x n stored", .run = stored_both, .arg = &s, .work = tokens, .unit = "k/s"},
@@ -373,10 +355,10 @@ static void beside_stored(int64_t n)
 int main(int argc, char **argv)
 {
     bench_start(argc, argv, "nystrom");
-    plain_a = random_values(PLAIN * PLAIN_INNER);
-    plain_b = random_values(PLAIN * PLAIN_INNER);
+    plain_a = bench_values(PLAIN * PLAIN_INNER, 1);
+    plain_b = bench_values(PLAIN * PLAIN_INNER, 1);
     for (int t = 0; t < MOST_THREADS; t++)
-        plain_c[t] = memory(PLAIN * PLAIN * sizeof(real));
+        plain_c[t] = bench_memory(PLAIN * PLAIN * sizeof(real));
     beside_products(8192, 256, 1, 0.7);
     beside_products(32768, 256, 1, 0.7);
     beside_products(8192, 64, 1, 0);

@@ -67,7 +67,9 @@ int main(int argc, char **argv)
     job *silu = prepare("silu", NULL, (const ttn_desc[]){x}, 1, ROWS, MOST_THREADS);
     enum { N_JOB = 9 };
     job *const jobs[N_JOB] = {add, norm, frozen_norm, erf_gelu, tanh_gelu, linear, rms, relu, silu};
-    plain reference = {.to = random_values(&x), .from = random_values(&x), .weight = random_values(&matrix)};
+    plain reference = {.to = bench_values(ttn_desc_numel(&x), 1),
+                       .from = bench_values(ttn_desc_numel(&x), 1),
+                       .weight = bench_values(ttn_desc_numel(&matrix), 1)};
 
     /* forward writes what backward reads */
     for (int i = 0; i < N_JOB; i++) {

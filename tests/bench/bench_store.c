@@ -160,7 +160,7 @@ static void make_first_batch(void *arg)
         .rules = {.rows = ROWS, .mlm = {.rate = 0.15, .mask = 0.8, .random = 0.1}},
         .seed = 1,
     };
-    must(ttn_capacity_of(&o.rules, &from, training, &o.capacity, &err), &err);
+    must(ttn_batch_capacity_of(&o.rules, &from, training, &o.capacity, &err), &err);
     must(ttn_sampler_create(&o, &sampler, &err), &err);
     must(ttn_batch_create(o.capacity.extent, &batch, &err), &err);
     must(ttn_sampler_next(sampler, batch, &err), &err);

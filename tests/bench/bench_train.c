@@ -126,7 +126,7 @@ static training *start(ttn_sequence_list *proteins, const char *const *setting, 
     must(ttn_optim_spec_of(v, &o.optim, &err), &err);
     must(ttn_schedule_of(v, 1000000, &o.schedule, &err), &err);
     must(ttn_batch_rules_of(&reader, &o.rules, &err), &err);
-    must(ttn_capacity_of(&o.rules, &t->from, NULL, &o.capacity, &err), &err);
+    must(ttn_batch_capacity_of(&o.rules, &t->from, NULL, &o.capacity, &err), &err);
     o.model = t->model;
     o.device = t->device;
     t->before = ttn_machine_resident();

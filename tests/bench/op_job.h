@@ -8,6 +8,7 @@
 #include <string.h>
 #include "autograd/op.h"
 #include "core/memory.h"
+#include "tests/bench/bench.h"
 
 typedef struct {
     const ttn_op *op;
@@ -17,26 +18,6 @@ typedef struct {
     ttn_call forward, backward;
 } job;
 
-static void *memory(size_t bytes)
-{
-    void *p = ttn_alloc(bytes);
-    if (p) return p;
-    fprintf(stderr, "out of memory\n");
-    exit(1);
-}
-
-static void *random_values(const ttn_desc *d)
-{
-    const int64_t n = ttn_desc_numel(d);
-    real *x = memory(ttn_desc_bytes(d));
-    uint64_t state = 1;
-    for (int64_t i = 0; i < n; i++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        x[i] = (real)((double)(state >> 11) * 0x1p-52 - 1);
-    }
-    return x;
-}
-
 static size_t scratch_of(const ttn_sig *s, ttn_pass pass, int n_thread)
 {
     return ttn_work_align(s->work[pass]) + (size_t)n_thread * ttn_work_align(s->work_thread[pass]);
@@ -45,7 +26,7 @@ static size_t scratch_of(const ttn_sig *s, ttn_pass pass, int n_thread)
 /* For a batch of so many rows, all of them used, on up to n_thread threads; gradients of the inputs in `wanted`. */
 static job *prepare(const char *name, const void *attr, const ttn_desc *in, uint32_t wanted, int64_t rows, int n_thread)
 {
-    job *j = memory(sizeof *j);
+    job *j = bench_memory(sizeof *j);
     j->op = ttn_op_find(name);
     if (!j->op) exit(1);
     j->sig = (ttn_sig){.attr = attr, .cap = {.rows = rows}, .n_in = j->op->n_in};
@@ -58,17 +39,17 @@ static job *prepare(const char *name, const void *attr, const ttn_desc *in, uint
     j->feed = (ttn_feed){.used = {.rows = rows}};
     ttn_call c = {.sig = &j->sig, .feed = &j->feed, .on = &j->on};
     const size_t work[2] = {scratch_of(&j->sig, TTN_FORWARD, n_thread), scratch_of(&j->sig, TTN_BACKWARD, n_thread)};
-    c.work = memory(work[0] > work[1] ? work[0] : work[1]);
+    c.work = bench_memory(work[0] > work[1] ? work[0] : work[1]);
     for (int i = 0; i < j->op->n_in; i++)
-        if (in[i].ndim >= 0) c.in[i] = random_values(&in[i]);
+        if (in[i].ndim >= 0) c.in[i] = bench_values(ttn_desc_numel(&in[i]), 1);
     for (int a = 0; a < j->sig.n_aux; a++)
-        c.aux[a] = memory(ttn_desc_bytes(&j->sig.aux[a]));
-    c.out[0] = memory(ttn_desc_bytes(&j->sig.out[0]));
-    c.stat = memory((size_t)(j->sig.n_stat + 1) * sizeof *c.stat);
+        c.aux[a] = bench_memory(ttn_desc_bytes(&j->sig.aux[a]));
+    c.out[0] = bench_memory(ttn_desc_bytes(&j->sig.out[0]));
+    c.stat = bench_memory((size_t)(j->sig.n_stat + 1) * sizeof *c.stat);
     j->forward = c;
-    c.dout[0] = random_values(&j->sig.out[0]);
+    c.dout[0] = bench_values(ttn_desc_numel(&j->sig.out[0]), 1);
     for (int i = 0; i < j->op->n_in; i++)
-        if (wanted & TTN_BIT(i) && in[i].ndim >= 0) c.din[i] = memory(ttn_desc_bytes(&in[i]));
+        if (wanted & TTN_BIT(i) && in[i].ndim >= 0) c.din[i] = bench_memory(ttn_desc_bytes(&in[i]));
     j->backward = c;
     return j;
 }

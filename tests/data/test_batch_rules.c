@@ -106,7 +106,7 @@ static ttn_capacity capacity_of(const ttn_batch_rules *r, proteins *p, const ttn
     ttn_error err = {0};
     ttn_capacity c;
     const ttn_sequences s = proteins_view(p);
-    assert_ok(ttn_capacity_of(r, &s, side, &c, &err), &err);
+    assert_ok(ttn_batch_capacity_of(r, &s, side, &c, &err), &err);
     return c;
 }
 
@@ -196,7 +196,7 @@ static const char *who_is_too_long(const ttn_batch_rules *r, ttn_error *err)
     const ttn_sequences s = proteins_view(&p);
     ttn_capacity c;
     *err = (ttn_error){0};
-    const ttn_status status = ttn_capacity_of(r, &s, NULL, &c, err);
+    const ttn_status status = ttn_batch_capacity_of(r, &s, NULL, &c, err);
     if (status == TTN_OK) return NULL;
     assert_int_equal(status, TTN_EINVAL);
     for (int i = 0; i < 4; i++)
@@ -250,7 +250,7 @@ static void without_a_sequence_there_are_no_batches(void **state)
     ttn_capacity c;
     assert_ok(ttn_subset_create(5, &none, &err), &err);
     ttn_subset_close(none);
-    assert_fails(ttn_capacity_of(&r, &s, none, &c, &err), TTN_EINVAL, &err, "5 in all, none on this side");
+    assert_fails(ttn_batch_capacity_of(&r, &s, none, &c, &err), TTN_EINVAL, &err, "5 in all, none on this side");
     ttn_subset_destroy(none);
 }
 

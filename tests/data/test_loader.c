@@ -90,7 +90,7 @@ static void begin(setting *t, int64_t epochs, int64_t held_from)
     t->s = proteins_view(&t->p);
     t->o = (ttn_sampler_options){.from = &t->s, .seed = 3, .epochs = epochs};
     t->o.rules = (ttn_batch_rules){.rows = 480, .mlm = {.rate = 0.15, .mask = 0.8, .random = 0.1}};
-    assert_ok(ttn_capacity_of(&t->o.rules, &t->s, NULL, &t->o.capacity, &err), &err);
+    assert_ok(ttn_batch_capacity_of(&t->o.rules, &t->s, NULL, &t->o.capacity, &err), &err);
     assert_ok(ttn_sampler_create(&t->o, &t->sampler, &err), &err);
 }
 

@@ -19,7 +19,7 @@ static ttn_sampler_options options_of(const ttn_sequences *s, ttn_batch_rules ru
     ttn_error err = {0};
     ttn_sampler_options o = {.from = s, .rules = rules, .seed = 5};
     if (o.rules.mlm.rate == 0) o.rules.mlm = usual_mlm;
-    assert_ok(ttn_capacity_of(&o.rules, s, NULL, &o.capacity, &err), &err);
+    assert_ok(ttn_batch_capacity_of(&o.rules, s, NULL, &o.capacity, &err), &err);
     return o;
 }
 
@@ -227,7 +227,7 @@ static void every_sequence_of_a_side_comes_exactly_once_an_epoch(void **state)
             }
             ttn_sampler_options o = options_of(&s, (ttn_batch_rules){.rows = 480});
             o.side = side;
-            assert_ok(ttn_capacity_of(&o.rules, &s, side, &o.capacity, &err), &err);
+            assert_ok(ttn_batch_capacity_of(&o.rules, &s, side, &o.capacity, &err), &err);
             assert_int_equal(o.capacity.window, 1024);
             ttn_sampler *sampler = sampler_of(&o);
             ttn_batch *b = batch_of(&o);
@@ -372,7 +372,7 @@ static void fixed_masks_do_not_depend_on_epochs_or_batch_mates(void **state)
     o.side = side;
     o.rules.max_seqs = o.capacity.extent.seqs;
     const ttn_extent before = o.capacity.extent;
-    assert_ok(ttn_capacity_of(&o.rules, &s, side, &o.capacity, &err), &err);
+    assert_ok(ttn_batch_capacity_of(&o.rules, &s, side, &o.capacity, &err), &err);
     assert_same_bits(&before, &o.capacity.extent, sizeof before);
     o.epochs = 1;
     ttn_sampler *sampler = sampler_of(&o);

@@ -71,7 +71,7 @@ static ttn_validation_result evaluate(const world *w, way how, ttn_sequence_scor
     ttn_frequencies_of(w->from.alphabet, count, &o.frequencies);
     o.rules.rows = how.rows ? how.rows : 960;
     o.rules.max_seqs = how.max_seqs;
-    assert_ok(ttn_capacity_of(&o.rules, &w->from, how.side, &o.capacity, &err), &err);
+    assert_ok(ttn_batch_capacity_of(&o.rules, &w->from, how.side, &o.capacity, &err), &err);
     assert_ok(ttn_evaluator_create(&o, &e, &err), &err);
     assert_ok(ttn_evaluator_run(e, &result, &err), &err);
     const int64_t n = how.side ? ttn_subset_count(how.side) : w->from.n;
@@ -207,7 +207,7 @@ static void it_can_be_stopped(void **state)
     const int64_t count[TTN_MAX_TOKENS] = {0};
     ttn_frequencies_of(w.from.alphabet, count, &o.frequencies);
     o.rules.rows = 480;
-    assert_ok(ttn_capacity_of(&o.rules, &w.from, NULL, &o.capacity, &err), &err);
+    assert_ok(ttn_batch_capacity_of(&o.rules, &w.from, NULL, &o.capacity, &err), &err);
     assert_ok(ttn_evaluator_create(&o, &e, &err), &err);
     assert_int_equal(ttn_evaluator_run(e, &result, &err), TTN_ESTOPPED);
     assert_int_equal(calls, 3);

@@ -273,7 +273,7 @@ static void the_plan_is_that_of_training(void **state)
         ttn_trainer *t;
         assert_ok(ttn_optim_spec_of(ttn_config_values(w.config), &o.optim, &err), &err);
         assert_ok(ttn_schedule_of(ttn_config_values(w.config), 10, &o.schedule, &err), &err);
-        assert_ok(ttn_capacity_of(&o.rules, &from, NULL, &o.capacity, &err), &err);
+        assert_ok(ttn_batch_capacity_of(&o.rules, &from, NULL, &o.capacity, &err), &err);
         assert_int_equal(o.capacity.extent.seqs, f->capacity.extent.seqs);
         assert_int_equal(o.capacity.extent.picks, f->capacity.extent.picks);
         assert_ok(ttn_trainer_create(&o, &t, &err), &err);

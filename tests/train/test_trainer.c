@@ -94,7 +94,7 @@ static void build(world *w, const way *how)
     assert_ok(ttn_schedule_of(v, 40, &o->schedule, &err), &err);
     assert_ok(ttn_batch_rules_of(&reader, &o->rules, &err), &err);
     o->rules.rows = how->rows ? how->rows : 960;
-    assert_ok(ttn_capacity_of(&o->rules, &w->from, w->train, &o->capacity, &err), &err);
+    assert_ok(ttn_batch_capacity_of(&o->rules, &w->from, w->train, &o->capacity, &err), &err);
     o->model = w->model;
     o->from = &w->from;
     o->side = w->train;
@@ -441,7 +441,7 @@ static void evaluate(world *w, int64_t rows, int64_t maskings, int n_thread, ttn
     ttn_frequencies_of(w->from.alphabet, count, &o.frequencies);
     o.rules.rows = rows;
     o.rules.max_seqs = w->options.capacity.extent.seqs;
-    assert_ok(ttn_capacity_of(&o.rules, &w->from, w->valid, &o.capacity, &err), &err);
+    assert_ok(ttn_batch_capacity_of(&o.rules, &w->from, w->valid, &o.capacity, &err), &err);
     ttn_evaluator *e;
     assert_ok(ttn_evaluator_create(&o, &e, &err), &err);
     assert_ok(ttn_evaluator_run(e, ret, &err), &err);

@@ -35,7 +35,7 @@ static ttn_status find_capacity(const ttn_loaded *m, const ttn_eval_data_facts *
     *rules = m->rules;
     const int64_t longest = rules->max_len > 0 && rules->max_len < d->longest ? rules->max_len : d->longest;
     if (rules->rows < longest + SPECIALS) rules->rows = longest + SPECIALS;
-    ttn_status status = ttn_capacity_of(rules, d->from, d->side, ret, err);
+    ttn_status status = ttn_batch_capacity_of(rules, d->from, d->side, ret, err);
     return status == TTN_OK ? ttn_model_check_positions(m->model, ret->positions, err) : status;
 }
 

@@ -2,11 +2,12 @@
 #include <stddef.h>
 #include "train/cli/signals.h"
 
-static volatile sig_atomic_t stop_by, wants_save;
+static volatile sig_atomic_t wants_stop, wants_save;
 
 static void note_stop(int number)
 {
-    stop_by = number;
+    (void)number;
+    wants_stop = 1;
 }
 
 static void note_save(int number)
@@ -36,22 +37,8 @@ void ttn_signals_take(void)
 
 ttn_wish ttn_signals_wish(void)
 {
-    if (stop_by) return TTN_WISH_STOP;
+    if (wants_stop) return TTN_WISH_STOP;
     if (!wants_save) return TTN_WISH_NONE;
     wants_save = 0;
     return TTN_WISH_SAVE;
-}
-
-const char *ttn_signals_name(void)
-{
-    switch (stop_by) {
-    case SIGINT:
-        return "SIGINT";
-    case SIGTERM:
-        return "SIGTERM";
-    case SIGUSR1:
-        return "SIGUSR1";
-    default:
-        return NULL;
-    }
 }

@@ -15,7 +15,4 @@ void ttn_signals_take(void);
 /* What was asked for since the last call; a wish to stop stays. */
 ttn_wish ttn_signals_wish(void);
 
-/* The name of the signal that asks for the stop: "SIGTERM"; NULL: none did. */
-const char *ttn_signals_name(void);
-
 #endif

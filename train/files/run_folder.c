@@ -58,13 +58,21 @@ ttn_status ttn_step_check(const char *path, int64_t step, ttn_error *err)
                     ttn_text_tail(path, shown), named, step, ttn_step_name(step, right));
 }
 
+ttn_status ttn_run_path(const char *run, const char *name, char *ret, ttn_error *err)
+{
+    char shown[TTN_TAIL_ROOM];
+    if (snprintf(ret, PATH_MAX, "%s/%s", run, name) < PATH_MAX) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long; choose a shorter one", ttn_text_tail(run, shown));
+}
+
 /* path/ckpt, or path/ckpt/NAME. */
 static ttn_status path_in(const char *path, const char *name, char *ret, ttn_error *err)
 {
-    char shown[TTN_TAIL_ROOM];
-    int n = snprintf(ret, PATH_MAX, "%s/%s%s%s", path, CHECKPOINTS, name ? "/" : "", name ? name : "");
-    if (n < PATH_MAX) return TTN_OK;
-    return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long; choose a shorter one", ttn_text_tail(path, shown));
+    char inside[sizeof CHECKPOINTS + 1 + NAME_MAX];
+    if (!name) return ttn_run_path(path, CHECKPOINTS, ret, err);
+    const int n = snprintf(inside, sizeof inside, "%s/%s", CHECKPOINTS, name);
+    assert(n < (int)sizeof inside); /* one of our names, or a folder's entry */
+    return ttn_run_path(path, inside, ret, err);
 }
 
 /* ---- one writer ---- */

@@ -33,6 +33,9 @@ TTN_MUST_USE ttn_status ttn_run_folder_alive(ttn_run_folder *r, ttn_error *err);
 const char *ttn_run_folder_path(const ttn_run_folder *r);
 void ttn_run_folder_close(ttn_run_folder *r); /* NULL is fine */
 
+/* Where `name` lies in the run's folder `run`; ret has PATH_MAX bytes. TTN_EINVAL: the path is too long. */
+TTN_MUST_USE ttn_status ttn_run_path(const char *run, const char *name, char *ret, ttn_error *err);
+
 /* ---- which checkpoints there are: for anybody, with or without the lock ---- */
 
 enum { TTN_STEP_NAME = 32 };
