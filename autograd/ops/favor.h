@@ -1,11 +1,16 @@
 /* The inside of random-feature attention: what its files share. The maths stands on top of attn_favor.c.
  *
- *   attn_favor.c       the op: shapes, tasks, forward, backward, cases, and the attention kind
- *   favor_features.h   formulas of the maps
- *   favor_families.c   the maps on tiles of rows, forward and backward, one family after the other
- *   favor_compat.c     the maps of published implementations, with their eps
- *   favor_draw.c       random projections
- *   favor_look.c       attention maps, the estimate of the kernel's error
+ *   attn_favor.c         the op: shapes, cost, cases, and the attention kind
+ *   favor_forward.c      its passes
+ *   favor_backward.c
+ *   favor_tasks.c        tasks, and the memory that they work in (favor_tasks.h)
+ *   favor_tiles.c        rows in and out of (N, H D)
+ *   favor_features.h     formulas of the maps
+ *   favor_families.c     the maps on tiles of rows, forward and backward, one family after the other
+ *   favor_compat.c       the maps of published implementations, with their eps
+ *   favor_draw.c         random projections
+ *   favor_statistics.c   what it says about itself
+ *   favor_look.c         attention maps, the estimate of the kernel's error
  *
  * N rows   S sequences   H heads   D head width   m projections   M features (m or 2m; D without a projection)
  * n rows of one sequence, in tiles of equal height; 28 tiles at most are a chunk, the unit of work of a thread
@@ -67,6 +72,10 @@ typedef struct {
 } ttn_favor_job;
 
 ttn_favor_job ttn_favor_job_of(const ttn_call *c);
+
+/* The op's passes. */
+ttn_status ttn_favor_forward(const ttn_call *c, ttn_error *err);
+ttn_status ttn_favor_backward(const ttn_call *c, ttn_error *err);
 
 /* What a compat mode changes in it (favor_compat.c). */
 void ttn_favor_compat_job(ttn_favor_job *j);
@@ -146,6 +155,8 @@ real ttn_favor_largest(const real *x, int64_t n);
 /* Zeros in rows from `live` on of (height, width). */
 void ttn_favor_clear_rest(const ttn_favor_tile *t, int64_t width, real *x);
 
+/* ---- rows of a tile (favor_tiles.c) ---- */
+
 /* factor times the live rows of one head, zeros in the others. from: the first row, in (N, H D). to: (height, D). */
 void ttn_favor_pack(const ttn_favor_job *j, const ttn_favor_tile *t, const real *from, real factor, real *to);
 
@@ -159,6 +170,12 @@ const real *ttn_favor_tile_at(const ttn_favor_job *j, ttn_favor_tile *t, const v
 /* The head's own projection. */
 const real *ttn_favor_head_of_W(const ttn_favor_job *j, int64_t head);
 
+/* din = acc din + s (y + own x), and din = acc din + y. to: the first row, in (N, H D). */
+void ttn_favor_unpack_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, real acc, real *to);
+void ttn_favor_unpack(const ttn_favor_job *j, const ttn_favor_tile *t, real acc, real *to);
+
+/* ---- a sequence and its state (favor_tasks.c) ---- */
+
 /* The state of a sequence and head, as it is kept. */
 ttn_favor_state ttn_favor_kept_state(const ttn_favor_job *j, int64_t seq, int64_t head);
 
@@ -166,6 +183,32 @@ ttn_favor_state ttn_favor_kept_state(const ttn_favor_job *j, int64_t seq, int64_
 int64_t ttn_favor_tiles(int64_t n);
 int64_t ttn_favor_height(int64_t n);
 int64_t ttn_favor_chunks(int64_t n);
+
+/* ---- statistics (favor_statistics.c) ---- */
+
+enum {
+    TTN_FAVOR_NORM_SUM,
+    TTN_FAVOR_NORM_MOST,
+    TTN_FAVOR_NORM_ROWS,
+    TTN_FAVOR_DENOMINATOR_LEAST,
+    TTN_FAVOR_DENOMINATOR_NEGATIVE,
+    TTN_FAVOR_ROWS_GIVEN_UP,
+    TTN_FAVOR_ERROR_HALVES,
+    TTN_FAVOR_ERROR_UNIFORM,
+    TTN_FAVOR_ERROR_SIZE,
+    TTN_FAVOR_N_STAT,
+};
+
+extern const ttn_stat ttn_favor_stats[TTN_FAVOR_N_STAT];
+
+/* Those of no rows. */
+void ttn_favor_no_statistics(double *stat);
+
+/* `to` takes in `from`. */
+void ttn_favor_fold_statistics(double *to, const double *from);
+
+/* |x|^2 of a tile's rows. */
+void ttn_favor_count_norms(const ttn_favor_tile *t, double *stat);
 
 /* ---- favor_look.c ---- */
 
