@@ -94,6 +94,10 @@ typedef struct ttn_attention {
      * alone, and calling it again changes nothing: a run that is resumed begins with it. */
     ttn_status (*renew)(const ttn_state_set *s, const ttn_when *w, const double *stat, ttn_error *err);
 
+    /* What whoever is about to train with these attributes should look at, in one sentence that names keys; NULL: nothing.
+     * The function NULL: never anything. */
+    const char *(*note)(const void *attr);
+
     ttn_map_rows map_rows;
     ttn_map_pool map_pool;
 

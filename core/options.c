@@ -47,6 +47,22 @@ const ttn_option *ttn_option_find(const ttn_option *row, int n, const char *name
     return NULL;
 }
 
+/* What the row says of a name that is not there; NULL: nothing. */
+static const char *instead_of(const ttn_option *o, const char *name)
+{
+    for (const ttn_option_absent *a = o->absent; a && a->name; a++)
+        if (strcmp(a->name, name) == 0) return a->instead;
+    return NULL;
+}
+
+const char *ttn_option_instead(const ttn_option *row, int n, const char *key)
+{
+    const char *instead = NULL;
+    for (int i = 0; i < n && !instead; i++)
+        instead = strchr(key, '.') ? instead_of(&row[i], key) : NULL;
+    return instead;
+}
+
 static int is_choice(const ttn_option *o, const char *text)
 {
     for (const char *const *c = o->choices; *c; c++)
@@ -165,11 +181,19 @@ static int is_closed(const char *pattern)
     return 1;
 }
 
+static ttn_status read_choice(const ttn_option *o, const char *text, ttn_error *err)
+{
+    const char *instead = instead_of(o, text);
+    if (is_choice(o, text)) return TTN_OK;
+    if (instead) return TTN_FAIL(err, TTN_EINVAL, "'%s' is not there yet: %s", text, instead);
+    return unexpected(o, text, err);
+}
+
 static ttn_status read_text(const ttn_option *o, const char *text, ttn_scalar *ret, ttn_error *err)
 {
     ret->text = text;
     if (o->type == TTN_OPTION_TEXT) return TTN_OK;
-    if (o->type == TTN_OPTION_CHOICE) return is_choice(o, text) ? TTN_OK : unexpected(o, text, err);
+    if (o->type == TTN_OPTION_CHOICE) return read_choice(o, text, err);
     if (!*text) return unexpected(o, text, err);
     for (const char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7F)
@@ -254,6 +278,21 @@ static ttn_status check_values(const ttn_option *o, ttn_error *err)
     return TTN_OK;
 }
 
+/* Names that are not there are not there, and have something to say. */
+static ttn_status check_absent(const ttn_option *row, int n, const ttn_option *o, ttn_error *err)
+{
+    for (const ttn_option_absent *a = o->absent; a && a->name; a++) {
+        const int is_value = !strchr(a->name, '.');
+        if (is_value && o->type != TTN_OPTION_CHOICE)
+            return TTN_FAIL(err, TTN_EINVAL, "option %s: '%s' cannot be missing: it is no choice", o->name, a->name);
+        if (is_value ? is_choice(o, a->name) : ttn_option_find(row, n, a->name) != NULL)
+            return TTN_FAIL(err, TTN_EINVAL, "option %s: '%s' is there", o->name, a->name);
+        if (!a->instead || !*a->instead)
+            return TTN_FAIL(err, TTN_EINVAL, "option %s: what to take instead of '%s' is not said", o->name, a->name);
+    }
+    return TTN_OK;
+}
+
 static ttn_status check_default(const ttn_option *o, ttn_error *err)
 {
     if (!o->fallback) return TTN_OK;
@@ -279,6 +318,7 @@ ttn_status ttn_options_check(const ttn_option *row, int n, ttn_error *err)
         status = check_words(&row[i], err);
         if (status == TTN_OK) status = check_values(&row[i], err);
         if (status == TTN_OK) status = check_default(&row[i], err);
+        if (status == TTN_OK) status = check_absent(row, n, &row[i], err);
         if (status == TTN_OK && ttn_option_find(row, i, row[i].name))
             status = TTN_FAIL(err, TTN_EINVAL, "option %s: two rows have this name", row[i].name);
     }

@@ -23,6 +23,13 @@ typedef enum {
     TTN_OPTION_PATTERN,  /* a shell pattern for names: layer.*.attn.* */
 } ttn_option_type;
 
+/* What people look for and do not find (yet): a value of a choice ("oprf"), or, where the name has a dot, a key ("favor.window",
+ * kept by any row of its section). */
+typedef struct {
+    const char *name;
+    const char *instead; /* what to take: goes on after "'oprf' is not there yet: " */
+} ttn_option_absent;
+
 typedef struct {
     const char *name; /* "favor.redraw": a section, a dot, a key; lower case, digits and '_' */
     ttn_option_type type;
@@ -30,10 +37,11 @@ typedef struct {
     const char *fallback; /* the default, as a user would write it (of a list: values with ", " between them, "" for
                                    none); NULL: the user must give a value */
     double least, most;   /* of numbers, sizes and durations, both possible; both 0: any */
-    const char *const *choices; /* of TTN_OPTION_CHOICE, NULL at the end */
-    const char *unit;           /* "steps", "rows"; NULL: none, or it is in the type */
-    const char *help;           /* one sentence, without a dot at its end */
-    const char *since;          /* the version that brought it */
+    const char *const *choices;      /* of TTN_OPTION_CHOICE, NULL at the end */
+    const char *unit;                /* "steps", "rows"; NULL: none, or it is in the type */
+    const char *help;                /* one sentence, without a dot at its end */
+    const char *since;               /* the version that brought it */
+    const ttn_option_absent *absent; /* a name NULL at the end; NULL: there are none */
 } ttn_option;
 
 /* "integer", "list of paths": what stands in help texts and messages; text has TTN_OPTION_KIND bytes. Returns text. */
@@ -42,6 +50,9 @@ char *ttn_option_kind(const ttn_option *o, char *text);
 
 /* The row of that name; NULL when there is none. */
 const ttn_option *ttn_option_find(const ttn_option *row, int n, const char *name);
+
+/* What to take instead of a key that is not there yet (ttn_option.absent); NULL: nobody has heard of it. */
+const char *ttn_option_instead(const ttn_option *row, int n, const char *key);
 
 /* One value. Which member holds is the row's type: see ttn_option_read. */
 typedef union {

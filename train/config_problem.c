@@ -221,6 +221,8 @@ const char *ttn_config_hint(const ttn_config_table *t, ttn_arena *memory, const 
 ttn_status ttn_config_blame_unknown(ttn_config *c, ttn_config_place place, const char *name, ttn_error *err)
 {
     if (!ttn_config_is_kept(c, place.source)) return ttn_config_blame(c, place, err, "unknown");
+    const char *instead = ttn_option_instead(c->table->row, c->table->n_row, name);
+    if (instead) return ttn_config_blame(c, place, err, "the key '%.100s' is not there yet: %s", name, instead);
     const char *hint = ttn_config_hint(c->table, c->memory, name);
     if (!hint) return ttn_config_no_memory(err);
     return ttn_config_blame(c, place, err, "there is no %s '%.100s'%s", strchr(name, '.') ? "key" : "section", name,

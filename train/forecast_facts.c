@@ -230,6 +230,10 @@ void ttn_forecast_tell(const ttn_forecast_facts *p, int most, ttn_facts *f)
     if (p->plan->n_untrained > 0)
         ttn_facts_warn(f, "%d parameters take no part in the loss and are not trained, the first is %s",
                        p->plan->n_untrained, p->plan->untrained[0]);
+    for (int64_t l = 0; l < p->model->layers; l++) {
+        const char *note = ttn_model_note(p->model, l);
+        if (note) ttn_facts_warn(f, "%s", note);
+    }
     if (p->fit.memory > 0 && p->fit.residues == 0)
         ttn_facts_warn(f, "not even the shortest sequence fits: lower model.width or model.layers");
 }

@@ -514,6 +514,22 @@ ttn_status ttn_model_spec_of(const ttn_values *values, const ttn_model_use *use,
     return status;
 }
 
+static const char *note_of(const ttn_model_attention *a)
+{
+    const ttn_attention *kind = ttn_attention_find(a->kind)->attention;
+    return kind->note ? kind->note(a->attr) : NULL;
+}
+
+const char *ttn_model_note(const ttn_model_spec *s, int64_t layer)
+{
+    const char *note = note_of(&s->attention[layer]);
+    for (int64_t l = 0; l < layer && note; l++) {
+        const char *said = note_of(&s->attention[l]);
+        if (said && is(said, note)) note = NULL;
+    }
+    return note;
+}
+
 ttn_status ttn_model_check_positions(const ttn_model_spec *s, int64_t positions, ttn_error *err)
 {
     if (s->places != TTN_PLACES_LEARNED || positions <= s->max_positions) return TTN_OK;

@@ -151,6 +151,10 @@ static ttn_status make_spec(ttn_training *t, ttn_error *err)
     ttn_status status = ttn_model_spec_of(ttn_config_values(t->options.config), &use, &t->model, err);
     if (status != TTN_OK) return status;
     t->facts.model = t->model;
+    for (int64_t l = 0; l < t->model->layers; l++) {
+        const char *note = ttn_model_note(t->model, l);
+        if (note) ttn_log_say(t->options.log, TTN_LOG_WARNING, "%s", note);
+    }
     const int64_t positions = f->train.positions > f->valid.positions ? f->train.positions : f->valid.positions;
     if (t->model->places == TTN_PLACES_LEARNED && positions > t->model->max_positions)
         return TTN_FAIL(err, TTN_EINVAL,

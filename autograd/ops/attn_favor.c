@@ -103,8 +103,10 @@ static ttn_status check_kernel(const ttn_sig *s, ttn_error *err)
     const attributes *a = s->attr;
     const int left_out = s->in[W].ndim < 0;
     if (a->causal)
-        return TTN_FAIL(err, TTN_EINVAL,
-                        "attn_favor: its causal form is not there yet; the kind 'exact' has one (attention.kind)");
+        return TTN_FAIL(
+            err, TTN_EINVAL,
+            "attn_favor: its causal form is not there yet: take attention.kind: exact, or predict masked residues "
+            "(train.objective: mlm)");
     if (a->kernel < TTN_FAVOR_POSITIVE || a->kernel > TTN_FAVOR_IDENTITY)
         return TTN_FAIL(err, TTN_EINVAL, "attn_favor: there is no map of number %d", (int)a->kernel);
     if (left_out && ttn_favor_estimates(a->kernel))
@@ -119,10 +121,14 @@ static ttn_status check_kernel(const ttn_sig *s, ttn_error *err)
         return TTN_FAIL(err, TTN_EINVAL, "attn_favor: trig cannot be renormalized by root mean squares");
     if (a->compat == TTN_FAVOR_OURS) return TTN_OK;
     if (a->renormalize != TTN_FAVOR_DIVIDED)
-        return TTN_FAIL(err, TTN_EINVAL, "attn_favor: published implementations divide by the sum of weights");
-    if (a->kernel != TTN_FAVOR_POSITIVE && ttn_favor_family_of(a->kernel) != TTN_FAVOR_GENERALIZED)
         return TTN_FAIL(err, TTN_EINVAL,
-                        "attn_favor: of published implementations there are the map positive and generalized ones");
+                        "attn_favor: published implementations (favor.compat) divide by the sum of weights: take "
+                        "favor.renormalize: yes");
+    if (a->kernel != TTN_FAVOR_POSITIVE && ttn_favor_family_of(a->kernel) != TTN_FAVOR_GENERALIZED)
+        return TTN_FAIL(
+            err, TTN_EINVAL,
+            "attn_favor: of what published implementations compute (favor.compat) there are the map positive and "
+            "those from relu on; take favor.kernel: positive, or favor.compat: none");
     return TTN_OK;
 }
 
@@ -211,6 +217,15 @@ static const char *const compat_names[] = {
     [TTN_FAVOR_OURS] = "none", [TTN_FAVOR_GOOGLE] = "google", [TTN_FAVOR_LUCIDRAINS] = "lucidrains", NULL};
 static const char *const length_names[] = {[TTN_FAVOR_CHI] = "chi", [TTN_FAVOR_SQRTD] = "sqrtd", NULL};
 
+/* Of the papers that came after, what people may ask for. */
+static const ttn_option_absent absent[] = {
+    {"oprf", "hyperbolic estimates the same softmax, and with a lower variance than positive"},
+    {"learned", "positive has random projections; with favor.redraw: 0 they stay as they are"},
+    {"favor.window",
+     "attention is estimated, however near residues are; attention.layers: [exact, favor] has layers of both kinds"},
+    {0},
+};
+
 enum {
     OPTION_KERNEL,
     OPTION_FEATURES,
@@ -232,7 +247,8 @@ static const ttn_option options[] = {
                            "feature map: positive, hyperbolic and trig estimate the softmax, the others are kernels of "
                            "their own; sums of weights of trig, gelu, tanh and identity can be 0 (then renormalize: "
                            "rms)",
-                       .since = "0.1"},
+                       .since = "0.1",
+                       .absent = absent},
     [OPTION_FEATURES] = {.name = "favor.features",
                          .type = TTN_OPTION_INTEGER,
                          .fallback = "0",
@@ -397,12 +413,25 @@ static double qk_gain(int64_t D)
     return 1 / sqrt(sqrt((double)D));
 }
 
+/* Sums of weights that can be 0 by their sign alone. (Those of trig and gelu can, too, but seldom are: rows_given_up and
+ * denominator_not_positive count them.) */
+static const char *note(const void *attr)
+{
+    const attributes *a = attr;
+    if (a->renormalize != TTN_FAVOR_DIVIDED) return NULL;
+    if (a->kernel != TTN_FAVOR_TANH && a->kernel != TTN_FAVOR_IDENTITY) return NULL;
+    return "favor.kernel: features of tanh and of identity have either sign, and so have the sums of weights that "
+           "outputs "
+           "are divided by, which come near 0: with favor.renormalize: rms they are not divided by them";
+}
+
 static const ttn_attention attention = {
     .options = options,
     .n_options = N_OPTION,
     .attr = attr_of_options,
     .build = build,
     .renew = renew,
+    .note = note,
     .map_rows = ttn_favor_map_rows,
     .map_pool = ttn_favor_map_pool,
     .qk_gain = qk_gain,
@@ -536,9 +565,9 @@ static const ttn_case cases[] = {
             .renormalize = TTN_FAVOR_PLAIN),
     REFUSED("trig, by root mean squares", "trig cannot be renormalized by root mean squares", .kernel = TTN_FAVOR_TRIG,
             .renormalize = TTN_FAVOR_RMS),
-    REFUSED("google's, undivided", "published implementations divide by the sum of weights",
+    REFUSED("google's, undivided", "divide by the sum of weights: take favor.renormalize: yes",
             .renormalize = TTN_FAVOR_PLAIN, .compat = TTN_FAVOR_GOOGLE),
-    REFUSED("google's trig", "there are the map positive and generalized ones", .kernel = TTN_FAVOR_TRIG,
+    REFUSED("google's trig", "there are the map positive and those from relu on", .kernel = TTN_FAVOR_TRIG,
             .compat = TTN_FAVOR_GOOGLE),
 };
 

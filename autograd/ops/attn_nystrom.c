@@ -58,9 +58,11 @@ static ttn_status check_attributes(const ttn_sig *s, ttn_error *err)
     ttn_status status = ttn_want_heads(s, "attn_nystrom", a->heads, err);
     if (status != TTN_OK) return status;
     if (a->causal)
-        return TTN_FAIL(err, TTN_EINVAL,
-                        "attn_nystrom: causal attention does not go through landmarks, since each is a mean over a "
-                        "segment and would show residues that come later; choose the kind exact or favor");
+        return TTN_FAIL(
+            err, TTN_EINVAL,
+            "attn_nystrom: causal attention does not go through landmarks, since each is a mean over a "
+            "segment and would show residues that come later: take attention.kind: exact, or predict masked "
+            "residues (train.objective: mlm)");
     if (a->landmarks < 1 || a->landmarks > TTN_NYSTROM_MOST_LANDMARKS)
         return TTN_FAIL(err, TTN_EINVAL, "attn_nystrom: landmarks is %" PRId64 ", expected 1 to %d", a->landmarks,
                         TTN_NYSTROM_MOST_LANDMARKS);

@@ -116,6 +116,38 @@ static void a_faulty_row_is_named_with_its_fault(void **state)
     refused(good[0], "option train.resume: two rows");
 }
 
+static void what_is_not_there_yet_is_told_with_what_to_take(void **state)
+{
+    (void)state;
+    static const ttn_option_absent absent[] = {
+        {"linear", "favor is linear"}, {"attention.window", "exact sees the neighbours, too"}, {0}};
+    ttn_option table[] = {good[0], good[5]};
+    ttn_error err = {0};
+    ttn_scalar value;
+    table[1].absent = absent;
+    assert_ok(ttn_options_check(table, 2, &err), &err);
+    assert_fails(ttn_option_read(&table[1], "linear", &value, &err), TTN_EINVAL, &err,
+                 "'linear' is not there yet: favor is linear");
+    err = (ttn_error){0};
+    assert_fails(ttn_option_read(&table[1], "linea", &value, &err), TTN_EINVAL, &err, "is not one of exact, favor");
+    err = (ttn_error){0};
+    assert_ok(ttn_option_read(&table[1], "favor", &value, &err), &err);
+    assert_string_equal(ttn_option_instead(table, 2, "attention.window"), "exact sees the neighbours, too");
+    assert_null(ttn_option_instead(table, 2, "attention.windows"));
+    assert_null(ttn_option_instead(table, 2, "linear")); /* a value is no key */
+
+    ttn_option o = good[5];
+    o.absent = (const ttn_option_absent[]){{"favor", "exact"}, {0}};
+    refused(o, "option attention.kind: 'favor' is there");
+    o.absent = (const ttn_option_absent[]){{"train.resume", "it goes on"}, {0}};
+    refused(o, "option attention.kind: 'train.resume' is there");
+    o.absent = (const ttn_option_absent[]){{"linear", NULL}, {0}};
+    refused(o, "what to take instead of 'linear' is not said");
+    o = good[2];
+    o.absent = absent;
+    refused(o, "option train.lr: 'linear' cannot be missing");
+}
+
 static void what_is_expected_is_said_with_its_range(void **state)
 {
     (void)state;
@@ -199,6 +231,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_good_table_passes_and_is_searched),
         cmocka_unit_test(every_type_has_a_name_for_people),
         cmocka_unit_test(a_faulty_row_is_named_with_its_fault),
+        cmocka_unit_test(what_is_not_there_yet_is_told_with_what_to_take),
         cmocka_unit_test(what_is_expected_is_said_with_its_range),
         cmocka_unit_test(a_value_is_read_and_written_by_its_row),
         cmocka_unit_test(the_bounds_of_a_range_are_in_it),

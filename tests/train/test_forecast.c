@@ -444,6 +444,57 @@ static void all_of_it_can_be_told(void **state)
     drop(&w);
 }
 
+static void what_attention_notes_is_a_warning(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel;
+        int64_t warnings;
+    } example[] = {{"favor.kernel=tanh", 1}, {"favor.kernel=relu", 0}};
+    for (int i = 0; i < 2; i++) {
+        world w;
+        const char *setting[] = {"model.width=16",
+                                 "model.layers=2",
+                                 "model.heads=2",
+                                 "batch.rows=480",
+                                 "attention.kind=favor",
+                                 example[i].kernel,
+                                 NULL};
+        const ttn_forecast_facts *f = must(&w, 0, setting);
+        ttn_facts *facts;
+        assert_ok(ttn_facts_create(&facts, &w.err), &w.err);
+        ttn_forecast_tell(f, 0, facts);
+        assert_int_equal(ttn_facts_warning_count(facts), example[i].warnings);
+        if (example[i].warnings) assert_contains(ttn_facts_warning(facts, 0), "favor.renormalize: rms");
+        ttn_facts_destroy(facts);
+        drop(&w);
+    }
+}
+
+/* Four times the features: four times the work of attention, and the plan says so. */
+static void features_are_paid_for_in_the_plan(void **state)
+{
+    (void)state;
+    static const char *const features[] = {"favor.features=2048", "favor.features=8192"};
+    double work[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        world w;
+        const char *setting[] = {"model.width=16",
+                                 "model.layers=1",
+                                 "model.heads=2",
+                                 "batch.rows=480",
+                                 "attention.kind=favor",
+                                 features[i],
+                                 NULL};
+        const ttn_forecast_facts *f = must(&w, 0, setting);
+        for (int k = 0; k < f->n_op; k++)
+            if (strcmp(f->op[k].op, "attn_favor") == 0) work[i] = f->op[k].done;
+        assert_true(work[i] > 0.5 * f->done);
+        drop(&w);
+    }
+    near(work[1] / work[0], 4, 1e-3, "work of four times the features");
+}
+
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
@@ -466,6 +517,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_table_of_positions_ends_the_longest_sequence),
         cmocka_unit_test(too_little_memory_is_told_with_what_would_do),
         cmocka_unit_test(all_of_it_can_be_told),
+        cmocka_unit_test(what_attention_notes_is_a_warning),
+        cmocka_unit_test(features_are_paid_for_in_the_plan),
     };
     return ttn_test_run(tests);
 }

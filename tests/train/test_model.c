@@ -603,6 +603,56 @@ static void more_heads_than_channels_are_told_with_their_place(void **state)
     ttn_config_table_destroy(t);
 }
 
+static void what_attention_does_not_have_yet_is_told_with_what_to_take(void **state)
+{
+    (void)state;
+    static const char *const example[][2] = {
+        {"favor.kernel=oprf", "favor.kernel: 'oprf' is not there yet: hyperbolic"},
+        {"favor.kernel=learned", "favor.kernel: 'learned' is not there yet: positive"},
+        {"favor.window=64", "the key 'favor.window' is not there yet: "},
+        {"favor.windows=64", "there is no key 'favor.windows'"},
+    };
+    ttn_config_table *t = NULL;
+    ttn_error err = {0};
+    assert_ok(ttn_config_table_of_titin(&t, &err), &err);
+    for (size_t i = 0; i < sizeof example / sizeof *example; i++) {
+        ttn_config *c = NULL;
+        err = (ttn_error){0};
+        const ttn_config_request r = {.argument = &example[i][0], .n_argument = 1};
+        assert_fails(ttn_config_load(t, &r, &c, &err), TTN_EINVAL, &err, example[i][1]);
+        ttn_config_destroy(c);
+    }
+    ttn_config_table_destroy(t);
+}
+
+/* Once a model, whatever its layers; nothing where sums of weights are above 0 or not divided by. */
+static void features_of_either_sign_are_noted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int notes;
+    } example[] = {
+        {"model: {layers: 3}\nattention: {layers: [exact, favor, favor]}\nfavor: {kernel: tanh}", 1},
+        {"model: {layers: 2}\nattention: {kind: favor}\nfavor: {kernel: identity}", 1},
+        {"model: {layers: 2}\nattention: {kind: favor}\nfavor: {kernel: tanh, renormalize: rms}", 0},
+        {"model: {layers: 2}\nattention: {kind: favor}\nfavor: {kernel: relu}", 0},
+        {"model: {layers: 2}\nattention: {kind: exact}\nfavor: {kernel: tanh}", 0},
+    };
+    for (size_t i = 0; i < sizeof example / sizeof *example; i++) {
+        built b = build(example[i].text);
+        int n = 0;
+        for (int64_t l = 0; l < b.spec->layers; l++) {
+            const char *note = ttn_model_note(b.spec, l);
+            if (!note) continue;
+            assert_contains(note, "with favor.renormalize: rms");
+            n++;
+        }
+        assert_int_equal(n, example[i].notes);
+        drop(&b);
+    }
+}
+
 static void no_memory_is_a_message(void **state)
 {
     (void)state;
@@ -651,6 +701,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(impossible_models_are_refused_with_a_sentence),
         cmocka_unit_test(other_models_at_those_edges_are_fine),
         cmocka_unit_test(more_heads_than_channels_are_told_with_their_place),
+        cmocka_unit_test(what_attention_does_not_have_yet_is_told_with_what_to_take),
+        cmocka_unit_test(features_of_either_sign_are_noted),
         cmocka_unit_test(no_memory_is_a_message),
     };
     return ttn_test_run(tests);

@@ -427,6 +427,17 @@ static void attention_says_how_it_is(void **state)
     end(&s);
 }
 
+static void what_attention_notes_is_said_when_a_run_begins(void **state)
+{
+    (void)state;
+    const char *const setting[] = {"attention.kind=favor", "favor.kernel=tanh", NULL};
+    session s = {.folder = in_base("notes"), .setting = setting};
+    ttn_error err = {0};
+    assert_ok(begin(&s, &err), &err);
+    assert_contains(s.said, "with favor.renormalize: rms");
+    end(&s);
+}
+
 static void a_run_that_is_at_its_end_has_nothing_to_do(void **state)
 {
     (void)state;
@@ -803,6 +814,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(stopped_at_any_moment_it_goes_on_with_the_same_bits),
         cmocka_unit_test(attention_with_states_goes_on_with_the_same_bits),
         cmocka_unit_test(attention_says_how_it_is),
+        cmocka_unit_test(what_attention_notes_is_said_when_a_run_begins),
         cmocka_unit_test(a_run_that_is_at_its_end_has_nothing_to_do),
         cmocka_unit_test(a_wish_to_save_is_fulfilled_and_changes_nothing),
         cmocka_unit_test(a_damaged_checkpoint_is_passed_over),
