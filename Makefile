@@ -299,6 +299,12 @@ quickstart: setup
 	@$(MAKE) --no-print-directory -j$(JOBS) all
 	@BUILD=$(BUILD) configs/quickstart.sh
 
+# ---- kinds of attention beside each other ----
+
+compare: setup
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@BUILD=$(BUILD) configs/compare.sh
+
 # ---- data ----
 
 data:
@@ -399,6 +405,7 @@ help:
 #: make test-long               full sweeps, and every planted fault
 #: make faults [F=NAME]         break one thing at a time; a test must notice
 #: make data                    20,000 proteins for experiments, to data/downloaded (Debian, nothing is installed)
+#: make compare [KINDS='exact none' SEEDS=3]  kinds of attention beside each other on these; some minutes a run
 #: make bench [B=NAME]          performance, as ratios to something measured in the same run
 #: make fuzz [FUZZ_S=60]        each fuzz target for that many seconds (clang)
 #: make setup                   install the Debian packages that are missing
@@ -410,7 +417,7 @@ help:
 #:            CUDA=1 with kernels for GPUs  CUDA_HOME=/usr/local/cuda
 
 FORCE:
-PHONY := all quickstart data setup test test-long test-programs faults bench bench-programs gpu-programs fuzz fuzz-programs format lint install \
+PHONY := all quickstart compare data setup test test-long test-programs faults bench bench-programs gpu-programs fuzz fuzz-programs format lint install \
          uninstall clean help FORCE
 .PHONY: $(PHONY)
 .SECONDARY:

@@ -24,6 +24,7 @@
     X(val_loss_error, "val/loss_error", "its standard error")                                                    \
     X(val_ppl, "val/ppl", "perplexity where <mask> was shown")                                                   \
     X(val_accuracy, "val/accuracy", "share that was right where <mask> was shown")                               \
+    X(val_accuracy_error, "val/accuracy_error", "its standard error")                                            \
     X(val_targets, "val/targets", "positions where <mask> was shown")                                            \
     X(val_sequences, "val/sequences", "sequences with such positions")                                           \
     X(val_loss_frequency, "val/loss_frequency", "loss there of the training residues' frequencies")              \

@@ -236,6 +236,7 @@ void ttn_validation_record(const ttn_validation_result *v, ttn_metrics *r)
     ttn_metrics_add(r, ttn_metric_val_loss_error, h->loss.error);
     ttn_metrics_add(r, ttn_metric_val_ppl, exp(h->loss.mean));
     ttn_metrics_add(r, ttn_metric_val_accuracy, h->accuracy.mean);
+    ttn_metrics_add(r, ttn_metric_val_accuracy_error, h->accuracy.error);
     ttn_metrics_add(r, ttn_metric_val_targets, (double)h->targets);
     ttn_metrics_add(r, ttn_metric_val_sequences, (double)h->sequences);
     ttn_metrics_add(r, ttn_metric_val_loss_frequency, h->frequency.mean);

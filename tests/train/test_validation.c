@@ -368,6 +368,7 @@ static void a_record_has_the_numbers_under_their_names(void **state)
                  {"val/loss_error", v.hidden.loss.error},
                  {"val/ppl", exp(v.hidden.loss.mean)},
                  {"val/accuracy", v.hidden.accuracy.mean},
+                 {"val/accuracy_error", v.hidden.accuracy.error},
                  {"val/ppl_frequency", exp(v.hidden.frequency.mean)},
                  {"val/ppl_composition", exp(v.hidden.composition.mean)},
                  {"val/gain_composition", v.hidden.composition.mean - v.hidden.loss.mean},
