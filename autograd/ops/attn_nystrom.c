@@ -28,10 +28,10 @@
  * Pairs of a sequence and a head are done in groups, as many as memory of a fixed size holds, each group phase by phase:
  * autograd/nystrom.h and the files beside it.
  *
- * Measured in f32 on Zen 3, a busy machine (H 8, D 64, one sequence, forward + backward, cheb; make bench B=nystrom): against
- * exact attention by tiles 1.8, 4.9, 8.4 and 40 times as fast at n 512, 1,024, 2,048 and 8,192 with M 64; 0.1, 0.3, 1.0 and 9.7
- * times with M 256, whose inverses are 114 products of 256^3 a head whatever n is. 0.96 and 0.76 of the rate of its own products
- * issued bare at M 256 and n 8,192, 32,768 on one thread, 0.81 at 8,192 on two; 0.53 at M 64, where a product is small. Beyond
+ * Measured in f32 on Zen 3 (H 8, D 64, one sequence, forward + backward, cheb; make bench B=nystrom): against exact
+ * attention by tiles 1.8, 4.6, 9.2 and 38 times as fast at n 512, 1,024, 2,048 and 8,192 with M 64; 0.10, 0.33, 1.0 and 8.8
+ * times with M 256, whose inverses are 114 products of 256^3 a head whatever n is. 0.82 and 0.83 of the rate of its own products
+ * issued bare at M 256 and n 8,192, 32,768 on one thread, 0.82 at 8,192 on two; 0.56 at M 64, where a product is small. Beyond
  * inputs and outputs it takes 4.7 % of theirs at n 65,536 and M 256, 0.9 % at M 64. An inverse is one thread's work: with more
  * threads than pairs of a sequence and a head, M 256 and short sequences leave some of them idle. */
 #include <inttypes.h>

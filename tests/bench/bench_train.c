@@ -1,8 +1,9 @@
 /* A step of training, from batch to changed weights: how much of what the machine's products reach does it make of the
  * model's flops? And are memory and time what was foretold?
  *
- * Two layers over the sample's proteins, of which pieces of up to 480 residues are taken, for four widths, with exact attention and without any;
- * all threads. Attention's recomputed probabilities, and all that is no product, count as lost. */
+ * Two layers over the sample's proteins, of which pieces of up to 480 residues are taken, for four widths, with exact attention
+ * and without any; all threads. Attention's recomputed probabilities, and all that is no product, count as lost. And linear
+ * attention beside none, of which queries and keys are projected too, in steps of one long protein. */
 #include <inttypes.h>
 #include <omp.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "core/machine.h"
 #include "core/memory.h"
 #include "core/real.h"
+#include "core/blas.h"
 #include "data/fasta.h"
 #include "tests/bench/bench.h"
 #include "train/budget.h"
@@ -208,6 +210,55 @@ static void compare(ttn_sequence_list *proteins, products *p, int width, int row
     stop(t);
 }
 
+/* ---- linear attention in a step ---- */
+
+enum { LONG = 4094, LONG_ROWS = 4096 }; /* with <cls> and <eos> */
+
+/* One protein of LONG residues: the sample's, one behind the other. */
+static ttn_sequence_list *join(ttn_sequence_list *proteins)
+{
+    static uint8_t token[LONG];
+    ttn_error err = {0};
+    ttn_sequence_list *l;
+    const ttn_sequences from = ttn_sequence_list_view(proteins);
+    int64_t n = 0;
+    for (int64_t i = 0; n < LONG; i++) {
+        const int64_t length = from.length(from.self, i), taken = length < LONG - n ? length : LONG - n;
+        must(from.tokens(from.self, i, 0, taken, token + n, &err), &err);
+        n += taken;
+    }
+    must(ttn_sequence_list_create(from.alphabet, &l, &err), &err);
+    must(ttn_sequence_list_add(l, "joined", token, NULL, LONG, &err), &err);
+    return l;
+}
+
+/* What linear attention adds to a step. Kernels for AVX-512 are slow at products with an inner dimension of 64. */
+static void beside_none(ttn_sequence_list *proteins)
+{
+    static const char *const kinds[] = {"none", "favor", "nystrom"};
+    enum { KINDS = sizeof kinds / sizeof *kinds };
+    ttn_blas_info blas;
+    ttn_blas_describe(&blas);
+    const int is_wide = strcmp(blas.kernel, "SkylakeX") == 0 || strcmp(blas.kernel, "Cooperlake") == 0;
+    ttn_sequence_list *joined = join(proteins);
+    training *t[KINDS];
+    bench_row row[KINDS];
+    for (int k = 0; k < KINDS; k++) {
+        char attention[40];
+        snprintf(attention, sizeof attention, "attention.kind=%s", kinds[k]);
+        const char *setting[MOST_SETTINGS] = {attention,         "model.width=512",  "model.heads=8",
+                                              "model.layers=2",  "batch.rows=4096", "favor.features=256"};
+        t[k] = start(joined, setting, 6);
+        step(t[k]);
+        row[k] = (bench_row){.name = kinds[k], .run = step, .arg = t[k], .work = 1e-6 * LONG_ROWS, .unit = "M rows/s"};
+    }
+    row[1].goal = is_wide ? 1 / 1.4 : 1 / 1.25;
+    bench_compare("a step of one protein of 4,094, width 512, 8 heads, m 256 and 64", row, KINDS);
+    for (int k = 0; k < KINDS; k++)
+        stop(t[k]);
+    ttn_sequence_list_destroy(joined);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -220,6 +271,7 @@ int main(int argc, char **argv)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             compare(proteins, &p, sizes[i].width, sizes[i].rows, kinds[k]);
+    beside_none(proteins);
     ttn_sequence_list_destroy(proteins);
     ttn_free(p.in);
     ttn_free(p.out);
