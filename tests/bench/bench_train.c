@@ -246,8 +246,8 @@ static void beside_none(ttn_sequence_list *proteins)
     for (int k = 0; k < KINDS; k++) {
         char attention[40];
         snprintf(attention, sizeof attention, "attention.kind=%s", kinds[k]);
-        const char *setting[MOST_SETTINGS] = {attention,         "model.width=512",  "model.heads=8",
-                                              "model.layers=2",  "batch.rows=4096", "favor.features=256"};
+        const char *setting[MOST_SETTINGS] = {attention,        "model.width=512", "model.heads=8",
+                                              "model.layers=2", "batch.rows=4096", "favor.features=256"};
         t[k] = start(joined, setting, 6);
         step(t[k]);
         row[k] = (bench_row){.name = kinds[k], .run = step, .arg = t[k], .work = 1e-6 * LONG_ROWS, .unit = "M rows/s"};
