@@ -419,10 +419,10 @@ static const char *note(const void *attr)
 {
     const attributes *a = attr;
     if (a->renormalize != TTN_FAVOR_DIVIDED) return NULL;
+    if (a->compat != TTN_FAVOR_OURS) return NULL; /* it is to be as published, and there is no other choice */
     if (a->kernel != TTN_FAVOR_TANH && a->kernel != TTN_FAVOR_IDENTITY) return NULL;
     return "favor.kernel: features of tanh and of identity have either sign, and so have the sums of weights that "
-           "outputs "
-           "are divided by, which come near 0: with favor.renormalize: rms they are not divided by them";
+           "outputs are divided by, which come near 0: with favor.renormalize: rms they are not divided by them";
 }
 
 static const ttn_attention attention = {
