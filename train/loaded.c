@@ -8,6 +8,7 @@
 #include "train/files/run_folder.h"
 #include "train/files/safetensors.h"
 #include "train/loaded.h"
+#include "train/resume.h"
 #include "train/train_spec.h"
 
 /* ---- what a path is ---- */
@@ -97,14 +98,13 @@ static ttn_status read_rules(ttn_loaded *m, ttn_error *err)
 
 /* ---- model and weights ---- */
 
-/* attention.kind=auto was decided by the lengths of the data, which are not here. What it decides for long sequences has
- * random features, and a checkpoint says how often these were drawn. */
+/* attention.kind=auto was decided by the data of training, which is not here: its checkpoints say how. */
 static ttn_status make_model(ttn_loaded *m, const ttn_run_state *state, ttn_error *err)
 {
     const ttn_model_use use = {
         .alphabet = m->alphabet,
         .causal = m->rules.objective == TTN_OBJECTIVE_CLM,
-        .longest = state && state->n_draw == 0 ? 1 : 0,
+        .longest = state ? ttn_standing_longest(state) : 0,
     };
     return ttn_model_spec_of(ttn_config_values(m->config), &use, &m->model, err);
 }

@@ -9,7 +9,7 @@
 
 /* Names in state.json: they stay. */
 static const char SEED[] = "train", ORDER[] = "order";
-static const char SKIPPED[] = "skipped", RESIDUES[] = "residues", BEST[] = "best";
+static const char SKIPPED[] = "skipped", RESIDUES[] = "residues", BEST[] = "best", LONGEST[] = "longest";
 
 void ttn_standing_write(const ttn_standing *s, uint64_t seed, ttn_standing_room *room, ttn_run_state *into)
 {
@@ -21,9 +21,11 @@ void ttn_standing_write(const ttn_standing *s, uint64_t seed, ttn_standing_room 
     room->residues[0] = (double)t->residues;
     room->best[0] = (double)s->best_step;
     room->best[1] = s->best_step < 0 ? 0 : s->best_loss;
+    room->longest[0] = (double)s->longest;
     room->series[0] = (ttn_named_series){SKIPPED, room->skipped, 2};
     room->series[1] = (ttn_named_series){RESIDUES, room->residues, 1};
     room->series[2] = (ttn_named_series){BEST, room->best, 2};
+    room->series[3] = (ttn_named_series){LONGEST, room->longest, 1};
     into->step = t->steps;
     into->cursor.epoch = t->next.epoch;
     into->cursor.window = t->next.window;
@@ -79,8 +81,15 @@ ttn_status ttn_standing_read(const ttn_run_state *from, ttn_standing *ret, ttn_e
             },
         .best_step = (int64_t)best[0],
         .best_loss = best[1],
+        .longest = ttn_standing_longest(from),
     };
     return TTN_OK;
+}
+
+int64_t ttn_standing_longest(const ttn_run_state *from)
+{
+    const double *longest = series_of(from, LONGEST, 1);
+    return longest ? (int64_t)longest[0] : 0;
 }
 
 /* ---- the configuration ---- */

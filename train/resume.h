@@ -13,21 +13,25 @@ typedef struct {
     ttn_trainer_state trainer;
     int64_t best_step; /* whose model had the lowest val/loss; -1: none was evaluated */
     double best_loss;
+    int64_t longest; /* ttn_model_use's, of the data that the run began with: what attention.kind auto was decided by */
 } ttn_standing;
 
 /* The lists that a ttn_run_state borrows. */
-enum { TTN_STANDING_SEEDS = 2, TTN_STANDING_SERIES = 3 };
+enum { TTN_STANDING_SEEDS = 2, TTN_STANDING_SERIES = 4 };
 typedef struct {
     ttn_named_number seed[TTN_STANDING_SEEDS];
     ttn_named_series series[TTN_STANDING_SERIES];
-    double skipped[2], residues[1], best[2];
+    double skipped[2], residues[1], best[2], longest[1];
 } ttn_standing_room;
 
 /* Fills step, cursor, seeds and series of *into, which borrows from room. */
 void ttn_standing_write(const ttn_standing *s, uint64_t seed, ttn_standing_room *room, ttn_run_state *into);
 
-/* TTN_ECHECKPOINT: the state lacks what the function above writes. */
+/* TTN_ECHECKPOINT: the state lacks what the function above writes, but for `longest`. */
 TTN_MUST_USE ttn_status ttn_standing_read(const ttn_run_state *from, ttn_standing *ret, ttn_error *err);
+
+/* The `longest` of that state; 0: it does not say, as those of early versions. */
+int64_t ttn_standing_longest(const ttn_run_state *from);
 
 /* ---- the configuration ---- */
 

@@ -91,7 +91,9 @@ static ttn_status go_on(ttn_training *t, const ttn_checkpoint *c, ttn_error *err
     ttn_standing_room room;
     ttn_run_state now;
     const ttn_run_state *then = ttn_checkpoint_state(c);
+    const int64_t longest = t->standing.longest;
     ttn_status status = ttn_standing_read(then, &t->standing, err);
+    t->standing.longest = longest;
     if (status == TTN_OK) status = ttn_checkpoint_load(c, ttn_trainer_weights(t->trainer), NULL, 1, err);
     ttn_error why = {0};
     if (status == TTN_OK && ttn_trainer_go_on(t->trainer, &t->standing.trainer, &why) != TTN_OK)
@@ -140,13 +142,16 @@ static int64_t longest_piece(const ttn_training *t)
     return longest + 2; /* with <cls> and <eos> */
 }
 
-static ttn_status make_spec(ttn_training *t, ttn_error *err)
+/* from: the state it goes on from, which keeps the kind of attention that the run began with; NULL: it begins. */
+static ttn_status make_spec(ttn_training *t, const ttn_run_state *from, ttn_error *err)
 {
+    const int64_t then = from ? ttn_standing_longest(from) : 0;
+    t->standing.longest = then > 0 ? then : longest_piece(t);
     const ttn_training_facts *f = &t->facts;
     const ttn_model_use use = {
         .alphabet = ttn_dataset_sequences(t->data)->alphabet,
         .causal = t->spec.objective == TTN_OBJECTIVE_CLM,
-        .longest = longest_piece(t),
+        .longest = t->standing.longest,
     };
     ttn_status status = ttn_model_spec_of(ttn_config_values(t->options.config), &use, &t->model, err);
     if (status != TTN_OK) return status;
@@ -361,7 +366,7 @@ static ttn_status create(ttn_training *t, ttn_error *err)
     if (status == TTN_OK) status = open_folder(t, err);
     if (status == TTN_OK) status = find_checkpoint(t, &checkpoint, err);
     if (status == TTN_OK) status = open_data(t, err);
-    if (status == TTN_OK) status = make_spec(t, err);
+    if (status == TTN_OK) status = make_spec(t, checkpoint ? ttn_checkpoint_state(checkpoint) : NULL, err);
     if (status == TTN_OK) status = measure_length(t, err);
     if (status == TTN_OK) status = create_trainer(t, err);
     if (status == TTN_OK) status = create_evaluator(t, err);

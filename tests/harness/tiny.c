@@ -9,7 +9,7 @@ static const char *const small[] = {
     "model.layers=2",          "model.width=24",     "model.heads=2",
     "model.token_dropout=yes", "model.init_std=0.3", "batch.rows=960",
 };
-enum { N_SMALL = sizeof small / sizeof *small };
+enum { N_SMALL = sizeof small / sizeof *small, LONGEST = 1 /* as if trained on such pieces */ };
 
 static ttn_config *configure(const ttn_config_table *table, const char *const *setting)
 {
@@ -35,7 +35,7 @@ static ttn_weights *make_weights(const ttn_config *c, uint64_t seed)
     const char *alphabet;
     const ttn_option_reader reader = ttn_values_reader(ttn_config_values(c));
     assert_ok(reader.get_text(reader.self, "data.alphabet", 0, &alphabet, &err), &err);
-    const ttn_model_use use = {.alphabet = ttn_alphabet_find(alphabet), .longest = 1};
+    const ttn_model_use use = {.alphabet = ttn_alphabet_find(alphabet), .longest = LONGEST};
     assert_ok(ttn_model_spec_of(ttn_config_values(c), &use, &spec, &err), &err);
     ttn_graph *g = ttn_graph_create((ttn_extent){TTN_GRAPH_TILE, 1, TTN_GRAPH_TILE});
     ttn_model_build(g, spec, TTN_MODEL_LOSS, &m);
@@ -62,9 +62,13 @@ void tiny_save_step(const char *path, int64_t step, uint64_t seed, const char *c
     ttn_config *c = configure(table, setting);
     ttn_weights *w = make_weights(c, seed);
     assert_ok(ttn_config_resolved(c, &text, &err), &err);
+    const double longest = LONGEST;
+    const ttn_named_series series = {"longest", &longest, 1};
     const ttn_run_state state = {
         .step = step,
         .config = text,
+        .series = &series,
+        .n_series = 1,
         .device = "cpu",
         .kernel = "Zen",
         .row_tile = TTN_BATCH_TILE,

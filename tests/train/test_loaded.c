@@ -296,11 +296,12 @@ static void a_model_of_another_shape_is_told_with_both(void **state)
     tear_down(&w);
 }
 
-/* attention.kind=auto was decided by the data of training, and a checkpoint without random features has exact attention. */
+/* attention.kind=auto was decided by the data of training: a setting that would decide otherwise now makes another model. */
 static void automatic_attention_is_what_it_was_in_training(void **state)
 {
     (void)state;
-    static const char *const automatic[] = {"attention.kind=auto", NULL};
+    static const char *const automatic[] = {"attention.kind=auto", NULL}, *const favor[] = {"attention.kind=favor",
+                                                                                            NULL};
     world w;
     ttn_error err;
     ttn_loaded *m;
@@ -309,6 +310,7 @@ static void automatic_attention_is_what_it_was_in_training(void **state)
     assert_ok(load(&w, in_folder("auto"), NULL, NULL, &m, &err), &err);
     assert_string_equal(m->model->attention[0].kind, "exact");
     ttn_loaded_close(m);
+    assert_fails(load(&w, in_folder("auto"), NULL, favor, &m, &err), TTN_ECHECKPOINT, &err, "has no tensor 'layer.0.");
     tear_down(&w);
 }
 

@@ -16,6 +16,7 @@
 #include "tests/harness/shim.h"
 #include "tests/harness/test.h"
 #include "train/files/run_folder.h"
+#include "train/loaded.h"
 #include "train/replay.h"
 #include "train/resume.h"
 #include "train/training.h"
@@ -392,6 +393,44 @@ static void attention_with_states_goes_on_with_the_same_bits(void **state)
     assert_true(ttn_training_facts_of(on.t)->resumed > 5);
     assert_int_equal(hash(&on), end_of_it);
     end(&on);
+}
+
+/* Of the model of its checkpoints: the kind of attention in the first layer. */
+static void assert_loads_as(const char *folder, const char *kind)
+{
+    ttn_error err = {0};
+    ttn_device *device;
+    ttn_loaded *m;
+    assert_ok(ttn_device_cpu(&device, &err), &err);
+    assert_ok(ttn_loaded_open(folder, &(ttn_loaded_options){.table = table, .device = device}, &m, &err), &err);
+    assert_string_equal(m->model->attention[0].kind, kind);
+    ttn_loaded_close(m);
+    ttn_device_destroy(device);
+}
+
+/* The lengths of the data decide when the run begins, also for who has its checkpoints alone. Proteins here have 20 to 79
+ * residues. */
+static void automatic_attention_is_that_of_training(void **state)
+{
+    (void)state;
+    static const char *const of_length[][3] = {
+        {"attention.kind=auto", "attention.auto_length=60", NULL},
+        {"attention.kind=auto", "attention.auto_length=100", NULL},
+    };
+    static const char *const kind[] = {"favor", "exact"};
+    for (int i = 0; i < 2; i++) {
+        session s = {.folder = in_base("auto-%d", i), .setting = of_length[i], .stop_at_ask = 4};
+        ttn_error err = {0};
+        assert_ok(begin(&s, &err), &err);
+        assert_string_equal(ttn_training_facts_of(s.t)->model->attention[0].kind, kind[i]);
+        assert_fails(ttn_training_run(s.t, &err), TTN_ESTOPPED, &err, "");
+        end(&s);
+        assert_loads_as(s.folder, kind[i]);
+        session on = {.folder = s.folder, .setting = of_length[i], .resumes = 1};
+        complete(&on);
+        end(&on);
+        assert_loads_as(on.folder, kind[i]);
+    }
 }
 
 /* Every record of a step has what the op's table says, layer by layer, folded over its micro-batches. */
@@ -813,6 +852,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_best_checkpoint_stays),
         cmocka_unit_test(stopped_at_any_moment_it_goes_on_with_the_same_bits),
         cmocka_unit_test(attention_with_states_goes_on_with_the_same_bits),
+        cmocka_unit_test(automatic_attention_is_that_of_training),
         cmocka_unit_test(attention_says_how_it_is),
         cmocka_unit_test(what_attention_notes_is_said_when_a_run_begins),
         cmocka_unit_test(a_run_that_is_at_its_end_has_nothing_to_do),
