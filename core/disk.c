@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -33,6 +34,46 @@ int ttn_disk_close(int fd)
 int ttn_disk_mkdir(const char *path, mode_t mode)
 {
     return (int)TEMP_FAILURE_RETRY(mkdir(path, mode));
+}
+
+int ttn_disk_make_folders(const char *path, int *ret_made)
+{
+    char part[PATH_MAX];
+    const size_t n = strlen(path);
+    *ret_made = 0;
+    if (n >= sizeof part) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    for (size_t i = 1; i <= n; i++) {
+        if (i < n && path[i] != '/') continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (ttn_disk_mkdir(part, 0777) == 0)
+            ++*ret_made;
+        else if (errno != EEXIST)
+            return -1;
+    }
+    return 0;
+}
+
+void ttn_disk_remove_folders(const char *path, int made)
+{
+    char part[PATH_MAX];
+    const int error = errno;
+    size_t n = strlen(path);
+    if (n >= sizeof part) return; /* none was made */
+    memcpy(part, path, n + 1);
+    while (made > 0 && n > 0) {
+        part[n] = 0;
+        if (ttn_disk_rmdir(part) != 0 && errno != ENOENT) break; /* ENOENT: where making them failed on the way */
+        if (errno != ENOENT) made--;
+        while (n > 0 && part[n - 1] != '/')
+            n--;
+        while (n > 0 && part[n - 1] == '/')
+            n--;
+    }
+    errno = error;
 }
 
 int ttn_disk_rename(const char *from, const char *to)

@@ -26,6 +26,10 @@ int ttn_disk_fsync_folder(int fd);
 int ttn_disk_close(int fd);
 
 int ttn_disk_mkdir(const char *path, mode_t mode);
+/* The folder `path` and those it lies in, as far as they are not there (mkdir -p). *ret_made: how many it made, also where
+ * that failed; to take them back with the second one, which leaves what is not empty, and errno as it is. */
+int ttn_disk_make_folders(const char *path, int *ret_made);
+void ttn_disk_remove_folders(const char *path, int made);
 int ttn_disk_rename(const char *from, const char *to);
 int ttn_disk_exchange(const char *a, const char *b); /* renameat2 with RENAME_EXCHANGE */
 int ttn_disk_unlink(const char *path);

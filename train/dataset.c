@@ -183,15 +183,19 @@ static ttn_status pack(ttn_dataset *d, const ttn_list *file, const ttn_pack_rule
                        ttn_error *err)
 {
     if (is_there(d->path)) return TTN_OK;
-    if (ttn_disk_mkdir(o->folder, 0777) != 0 && errno != EEXIST) return cannot(o->folder, "made", errno, err);
     const char **name = ttn_alloc_or_say(file->n, sizeof *name, "the list data.train", err);
     if (!name) return TTN_ENOMEM;
     for (int i = 0; i < file->n; i++)
         name[i] = file->item[i].text;
     ttn_pack_facts facts;
-    ttn_status status = ttn_pack(name, file->n, d->path, rules, o->listener, NULL, &facts, err);
+    int made;
+    ttn_status status = TTN_OK;
+    if (ttn_disk_make_folders(o->folder, &made) != 0) status = cannot(o->folder, "made", errno, err);
+    if (status == TTN_OK) status = ttn_pack(name, file->n, d->path, rules, o->listener, NULL, &facts, err);
     ttn_free(name);
-    if (status == TTN_OK)
+    if (status != TTN_OK)
+        ttn_disk_remove_folders(o->folder, made);
+    else
         ttn_log_say(o->log, TTN_LOG_INFO, "packed %d file%s to %s", file->n, file->n == 1 ? "" : "s", d->path);
     return status;
 }

@@ -39,32 +39,33 @@ static ttn_status check_is_new(const char *folder, ttn_error *err)
     return status;
 }
 
-/* Parents of the run's folder, which its own opening does not make. */
-static ttn_status make_parents(const char *folder, ttn_error *err)
-{
-    char path[PATH_MAX];
-    const size_t n = strlen(folder);
-    if (n >= sizeof path) return TTN_FAIL(err, TTN_EINVAL, "the folder of the run: the path is too long");
-    for (size_t i = 1; i < n; i++) {
-        if (folder[i] != '/') continue;
-        memcpy(path, folder, i);
-        path[i] = 0;
-        if (ttn_disk_mkdir(path, 0777) != 0 && errno != EEXIST) {
-            const int error = errno;
-            return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be made: %s%s", path, strerror(error),
-                            ttn_disk_advice(error));
-        }
-    }
-    return TTN_OK;
-}
-
+/* Nothing is made before all that may be refused has been looked at, so that a run that never started leaves nothing; but
+ * where one is to go on, nobody else writes while its checkpoint is looked for. */
 static ttn_status open_folder(ttn_training *t, ttn_error *err)
 {
     const ttn_training_options *o = &t->options;
+    struct stat about;
     if (!o->folder) return TTN_OK;
-    ttn_status status = o->resumes ? TTN_OK : check_is_new(o->folder, err);
-    if (status == TTN_OK) status = make_parents(o->folder, err);
+    if (!o->resumes) return check_is_new(o->folder, err);
+    if (stat(o->folder, &about) != 0 && errno == ENOENT) return TTN_OK;
+    return ttn_run_folder_open(o->folder, o->clock, o->log, &t->folder, err);
+}
+
+/* The folder of a run that begins. Another may have begun in it since the first look. */
+static ttn_status make_folder(ttn_training *t, ttn_error *err)
+{
+    const ttn_training_options *o = &t->options;
+    int made;
+    if (t->folder) return TTN_OK;
+    ttn_status status = TTN_OK;
+    if (ttn_disk_make_folders(o->folder, &made) != 0) {
+        const int error = errno;
+        status = TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be made: %s%s", o->folder, strerror(error),
+                          ttn_disk_advice(error));
+    }
     if (status == TTN_OK) status = ttn_run_folder_open(o->folder, o->clock, o->log, &t->folder, err);
+    if (status == TTN_OK) status = check_is_new(o->folder, err);
+    if (status != TTN_OK) ttn_disk_remove_folders(o->folder, made);
     return status;
 }
 
@@ -346,7 +347,9 @@ static ttn_status open_files(ttn_training *t, ttn_error *err)
     const ttn_training_options *o = &t->options;
     if (!o->folder) return TTN_OK;
     const ttn_saver_options saver = {.keep = (int)t->spec.keep, .log = o->log};
-    ttn_status status = ttn_journal_open(o->folder, t->standing.trainer.steps, o->clock, o->log, &t->journal, err);
+    ttn_status status = make_folder(t, err);
+    if (status == TTN_OK)
+        status = ttn_journal_open(o->folder, t->standing.trainer.steps, o->clock, o->log, &t->journal, err);
     if (status == TTN_OK)
         status = ttn_saver_create(t->folder, ttn_trainer_weights(t->trainer), NULL, NULL, 0, &saver, &t->saver, err);
     if (status == TTN_OK) find_last_evaluation(t);

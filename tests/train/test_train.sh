@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 43
+plan 46
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -156,7 +156,14 @@ stores=(data/small-*.h5)
 refused 'a store of another alphabet' 2 "packed for the alphabet 'esm'" train.out=x "data.train=${stores[0]}" data.alphabet=bert
 refused 'another configuration' 2 'with another value of model.width' train.out=whole --resume model.width=32
 check 'which is shown' grep -q 'changed: model.width: 16 (tiny.yaml:1) -> 32 (command line)' <<< "$err"
-empty 'nothing is left of what was refused' "$(find x -type f ! -name .lock 2> /dev/null; find data -name '*cut*' -o -name '*bad*')"
+refused 'too little memory' 6 'train.memory' train.out=x train.memory=1k
+empty 'nothing is left of what was refused' "$(find x 2> /dev/null; find data -name '*cut*' -o -name '*bad*')"
+mkdir mine
+for data in bad.fa nothing.fa; do train train.out=mine/runs/new/x "data.train=$data"; done
+empty 'nor any folder around it' "$(ls -A mine)"
+train train.out=mine/runs/new/x
+same 'and the same folder serves the next try' "$code $(ls mine/runs/new)" "0 data
+x"
 
 cp -r whole foreign
 rm -rf foreign/ckpt/*
