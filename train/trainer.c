@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -105,6 +106,7 @@ ttn_status ttn_trainer_create(const ttn_trainer_options *o, ttn_trainer **ret, t
     *ret = NULL;
     ttn_trainer *t = ttn_alloc_or_say(1, sizeof *t, "training", err);
     if (!t) return TTN_ENOMEM;
+    assert(o->budget > 0 && o->budget != TTN_NO_BUDGET);
     t->options = *o;
     t->on = (ttn_stream){.device = o->device, .n_thread = o->n_thread};
     ttn_status status = create_model(t, err);

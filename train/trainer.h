@@ -34,7 +34,8 @@ typedef struct {
     uint64_t seed;         /* of everything that is random: first weights, order, crops, masks, dropout */
     int64_t epochs;        /* after so many passes over the data a step is TTN_EOF; 0: never */
     int64_t shards;        /* micro-batches of a step; a power of two */
-    size_t budget;         /* bytes of the values of a step (ttn_plan_options); TTN_NO_BUDGET: what is fastest */
+    size_t budget;         /* bytes that the values of a step may take, above 0; addresses for so many are reserved, for
+                              evaluations too, so that TTN_NO_BUDGET is none */
     int n_thread;
 
     /* Called before a step changes weights or moments: whoever is still reading them is waited for. NULL: nobody is. */
