@@ -14,6 +14,7 @@ struct ttn_evaluator {
     real *loss;        /* (R) */
     uint8_t *right;    /* (R) */
     int64_t *sequence; /* (S) */
+    int64_t done;      /* sequences of this run, once for each masking */
 };
 
 /* ---- creation ---- */
@@ -133,6 +134,13 @@ static ttn_status evaluate_batch(ttn_evaluator *e, ttn_error *err)
 
 /* ---- all of it ---- */
 
+static int goes_on(const ttn_evaluator *e)
+{
+    const ttn_evaluator_options *o = &e->options;
+    const int64_t all = count_of(o) * o->maskings;
+    return !o->goes_on || o->goes_on(o->ctx, all > 0 ? (double)e->done / (double)all : 0);
+}
+
 static ttn_status evaluate_masking(ttn_evaluator *e, int64_t masking, ttn_error *err)
 {
     const ttn_evaluator_options *o = &e->options;
@@ -149,12 +157,13 @@ static ttn_status evaluate_masking(ttn_evaluator *e, int64_t masking, ttn_error 
     ttn_sampler *sampler = NULL;
     ttn_status status = ttn_sampler_create(&options, &sampler, err);
     while (status == TTN_OK) {
-        if (o->goes_on && !o->goes_on(o->ctx)) {
+        if (!goes_on(e)) {
             status = TTN_FAIL(err, TTN_ESTOPPED, "the evaluation was stopped");
             break;
         }
         status = ttn_sampler_next(sampler, e->batch, err);
         if (status == TTN_OK) status = evaluate_batch(e, err);
+        if (status == TTN_OK) e->done += e->batch->used.seqs;
     }
     ttn_sampler_destroy(sampler);
     return status == TTN_EOF ? TTN_OK : status;
@@ -164,6 +173,7 @@ ttn_status ttn_evaluator_run(ttn_evaluator *e, ttn_validation_result *ret, ttn_e
 {
     *ret = (ttn_validation_result){0};
     ttn_validation_clear(e->sums);
+    e->done = 0;
     ttn_status status = TTN_OK;
     for (int64_t k = 0; k < e->options.maskings && status == TTN_OK; k++)
         status = evaluate_masking(e, k, err);

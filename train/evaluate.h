@@ -32,8 +32,8 @@ typedef struct {
     int64_t maskings; /* at least 1 */
     int n_thread;
 
-    /* Asked before every batch: 0 ends the evaluation. NULL: nobody is asked. */
-    int (*goes_on)(void *ctx);
+    /* Told before every batch how much is done, 0 to 1, and asked: 0 ends the evaluation. NULL: nobody is asked. */
+    int (*goes_on)(void *ctx, double part);
     void *ctx;
 } ttn_evaluator_options;
 

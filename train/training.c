@@ -94,9 +94,10 @@ static void ask(ttn_training *t)
     if (wish == TTN_WISH_SAVE) t->wishes_save = 1;
 }
 
-int ttn_training_goes_on(void *ctx)
+int ttn_training_goes_on(void *ctx, double part)
 {
     ttn_training *t = ctx;
+    tell(t, &(ttn_training_event){.what = TTN_TRAINING_EVALUATES, .part = part});
     ask(t);
     return !t->wishes_stop;
 }

@@ -30,6 +30,7 @@
 
 typedef enum {
     TTN_TRAINING_STEP,      /* `step` was made */
+    TTN_TRAINING_EVALUATES, /* is at it, and has done `part`, 0 to 1 */
     TTN_TRAINING_EVALUATED, /* `validation`; is_best: the lowest val/loss so far */
     TTN_TRAINING_SAVED,     /* the checkpoint of `saved` is in place */
 } ttn_training_what;
@@ -39,6 +40,7 @@ typedef struct {
     const ttn_step *step;                    /* the last one; NULL: none since the start */
     const ttn_validation_result *validation; /* of EVALUATED */
     int is_best;
+    double part;
     int64_t saved;
     int64_t done, steps;   /* made so far, and in all */
     double ema;            /* of the loss */

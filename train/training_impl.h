@@ -50,6 +50,6 @@ void ttn_training_state(const ttn_training *t, const ttn_standing *standing, ttn
                         ttn_run_state *ret);
 
 /* A ttn_evaluator's goes_on: ctx is the ttn_training. */
-int ttn_training_goes_on(void *ctx);
+int ttn_training_goes_on(void *ctx, double part);
 
 #endif

@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin plan, eval and fill as people and scripts meet them: what they print, and what they refuse in which words.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 61
+plan 62
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -92,6 +92,13 @@ same 'eval succeeds, with nothing on stderr' "$code $err" '0 '
 # Of the numbers of a run it is only said which there are: they are those of a processor.
 numberless() { sed -E "s/-?[0-9][0-9.,e+-]*$/NUMBER/; s/small-[0-9a-f]*/small/; s/step-[0-9]*/step/"; }
 same 'and is the screen that was looked at' "$(numberless <<< "$out")" "$(< "$screens/eval.txt")"
+# A terminal of its own, which shows how far it is.
+if command -v script > /dev/null; then
+    TERM=xterm script -qec "'$titin' eval tiny '$store' --maskings 2" /dev/null > shown < /dev/null
+    check 'on a terminal it shows how far it is' grep -q 'evaluating: [1-9][0-9]* %' shown
+else
+    skip 'on a terminal it shows how far it is' 'script (util-linux) is not here'
+fi
 run eval tiny "$store" --maskings 2 --json
 same 'JSON succeeds, with nothing on stderr' "$code $err" '0 '
 same 'and its keys are the ones that programs know' "$(keys <<< "$out")" "$(< "$screens/eval_keys.txt")"

@@ -177,11 +177,18 @@ static void a_model_that_knows_nothing_has_the_loss_of_its_vocabulary(void **sta
     tear_down(&w);
 }
 
-static int stop_at_third(void *ctx)
+typedef struct {
+    int calls;
+    double last; /* part that was told */
+} asked;
+
+static int stop_at_third(void *ctx, double part)
 {
-    int *calls = ctx;
-    (*calls)++;
-    return *calls < 3;
+    asked *a = ctx;
+    a->calls++;
+    assert_true(a->calls == 1 || a->calls == -99 ? part == 0 : part >= a->last);
+    a->last = part;
+    return a->calls < 3;
 }
 
 static void it_can_be_stopped(void **state)
@@ -189,7 +196,7 @@ static void it_can_be_stopped(void **state)
     (void)state;
     world w;
     ttn_error err = {0};
-    int calls = 0;
+    asked a = {0};
     build(&w, "stopped", NULL);
     ttn_evaluator *e;
     ttn_validation_result result;
@@ -199,10 +206,10 @@ static void it_can_be_stopped(void **state)
         .from = &w.from,
         .device = w.t.device,
         .rules = w.t.model->rules,
-        .maskings = 1,
+        .maskings = 2,
         .n_thread = 1,
         .goes_on = stop_at_third,
-        .ctx = &calls,
+        .ctx = &a,
     };
     const int64_t count[TTN_MAX_TOKENS] = {0};
     ttn_frequencies_of(w.from.alphabet, count, &o.frequencies);
@@ -210,12 +217,14 @@ static void it_can_be_stopped(void **state)
     assert_ok(ttn_batch_capacity_of(&o.rules, &w.from, NULL, &o.capacity, &err), &err);
     assert_ok(ttn_evaluator_create(&o, &e, &err), &err);
     assert_int_equal(ttn_evaluator_run(e, &result, &err), TTN_ESTOPPED);
-    assert_int_equal(calls, 3);
+    assert_int_equal(a.calls, 3);
+    assert_true(a.last < 0.5); /* it is of the first of two maskings */
     assert_int_equal(result.hidden.targets, 0);
-    calls = -100;
+    a.calls = -100;
     err = (ttn_error){0};
     assert_ok(ttn_evaluator_run(e, &result, &err), &err); /* and begun again */
     assert_true(result.hidden.targets > 0);
+    assert_true(a.last == 1);
     ttn_evaluator_destroy(e);
     tear_down(&w);
 }

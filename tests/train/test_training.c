@@ -132,6 +132,8 @@ static void see(void *ctx, const ttn_training_event *e)
         }
         if (s->heal_at && e->done == s->heal_at) *victim(s) = s->healthy;
         break;
+    case TTN_TRAINING_EVALUATES:
+        break;
     case TTN_TRAINING_EVALUATED:
         s->evaluated++;
         s->n_best += e->is_best;

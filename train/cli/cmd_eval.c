@@ -4,7 +4,9 @@
 #include "train/cli/command.h"
 #include "train/cli/configured.h"
 #include "train/cli/model_argument.h"
+#include "train/cli/screens_of_run.h"
 #include "train/cli/show.h"
+#include "train/cli/status_line.h"
 #include "train/eval_data.h"
 #include "train/eval_facts.h"
 #include "train/evaluate.h"
@@ -39,11 +41,20 @@ static ttn_status find_capacity(const ttn_loaded *m, const ttn_eval_data_facts *
     return status == TTN_OK ? ttn_model_check_positions(m->model, ret->positions, err) : status;
 }
 
-static ttn_status evaluate(const ttn_model_argument *a, const ttn_eval_data_facts *d, int64_t maskings,
-                           ttn_validation_result *ret, ttn_error *err)
+/* A ttn_evaluator's goes_on. */
+static int show_part(void *ctx, double part)
+{
+    char text[TTN_SCREENS_LINE];
+    ttn_status_line_show(ctx, ttn_screens_evaluating(part, text));
+    return 1;
+}
+
+static ttn_status evaluate(const ttn_cli_call *call, const ttn_model_argument *a, const ttn_eval_data_facts *d,
+                           int64_t maskings, ttn_validation_result *ret, ttn_error *err)
 {
     const ttn_loaded *m = a->model;
     ttn_evaluator *e = NULL;
+    ttn_status_line line;
     ttn_evaluator_options o = {
         .model = m->model,
         .weights = m->weights,
@@ -54,11 +65,15 @@ static ttn_status evaluate(const ttn_model_argument *a, const ttn_eval_data_fact
         .seed = m->seed,
         .maskings = maskings,
         .n_thread = a->n_thread,
+        .goes_on = call->err.redraws ? show_part : NULL,
+        .ctx = &line,
     };
+    ttn_status_line_begin(&line, call->err.out, NULL);
     ttn_status status = find_capacity(m, d, &o.rules, &o.capacity, err);
     if (status == TTN_OK) status = ttn_evaluator_create(&o, &e, err);
     if (status == TTN_OK) status = ttn_evaluator_run(e, ret, err);
     ttn_evaluator_destroy(e);
+    ttn_status_line_end(&line);
     return status;
 }
 
@@ -106,7 +121,7 @@ static ttn_status evaluate_on(const ttn_cli_call *call, const ttn_model_argument
     if (n == 0) return TTN_FAIL(err, TTN_EINVAL, "no data is named; titin eval MODEL DATA...");
     ttn_status status = read_maskings(call, is_causal, &maskings, err);
     if (status == TTN_OK) status = ttn_eval_data_open(path, n, ttn_cli_given(call, "all"), values, &data, err);
-    if (status == TTN_OK) status = evaluate(a, ttn_eval_data_of(data), maskings, &result, err);
+    if (status == TTN_OK) status = evaluate(call, a, ttn_eval_data_of(data), maskings, &result, err);
     if (status == TTN_OK) {
         ttn_model_argument_tell(a, f);
         tell_data(ttn_eval_data_of(data), path, n, maskings, f);

@@ -132,6 +132,9 @@ static void show_event(void *ctx, const ttn_training_event *e)
     case TTN_TRAINING_STEP:
         show_step(t, e);
         break;
+    case TTN_TRAINING_EVALUATES: /* elsewhere what it comes to is enough */
+        if (t->call->err.redraws) ttn_status_line_show(&t->line, ttn_screens_evaluating(e->part, text));
+        break;
     case TTN_TRAINING_EVALUATED:
         ttn_status_line_say(&t->line, TTN_LOG_INFO, ttn_screens_evaluated(e, text));
         break;

@@ -147,6 +147,12 @@ char *ttn_screens_evaluated(const ttn_training_event *e, char *text)
     return text;
 }
 
+char *ttn_screens_evaluating(double part, char *text)
+{
+    snprintf(text, TTN_SCREENS_LINE, "evaluating: %.0f %%", 100 * part);
+    return text;
+}
+
 char *ttn_screens_packing(const ttn_pack_progress *p, char *text)
 {
     char bytes[TTN_SHOW_NUMBER], sequences[TTN_SHOW_NUMBER];

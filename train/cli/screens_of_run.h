@@ -16,6 +16,7 @@ void ttn_screens_end(const ttn_terminal *t, ttn_training *run, const char *resum
 enum { TTN_SCREENS_LINE = 256 };
 char *ttn_screens_progress(const ttn_training_event *e, int width, char *text);
 char *ttn_screens_evaluated(const ttn_training_event *e, char *text);
+char *ttn_screens_evaluating(double part, char *text);
 char *ttn_screens_packing(const ttn_pack_progress *p, char *text);
 
 #endif
