@@ -2,8 +2,9 @@
  *
  * Budget 0: exactly the marked blocks, the trade that is known beforehand. Otherwise: keep everything; while the packed
  * plan exceeds the budget, drop among what is held at the peak the nodes (and spare aux) that free the most bytes for the
- * time it takes to make them again, as many as the excess asks for, and plan again. What turns out not to have been necessary
- * is kept after all.
+ * time it takes to make them again, and plan again. How much is dropped at a time does not depend on the budget: all budgets
+ * go the same way and stop at the first plan that fits, so that a larger one never fails where a smaller one is met. What
+ * turns out not to have been necessary is kept after all.
  *
  * T. Chen et al.: Training deep nets with sublinear memory cost (arXiv 1604.06174), with a cost and a budget.
  */
@@ -127,12 +128,12 @@ static void set_trade(choice *c, const trade *t, char given)
         c->lean[t->node] = given;
 }
 
-/* Give up trades until they are worth `excess` bytes. Returns how many: 0, there was none. */
-static int give_up(const request *want, choice *c, const schedule *s, size_t excess, trade *list)
+/* Give up trades until they are worth so many bytes. Returns how many: 0, there was none. */
+static int give_up(const request *want, choice *c, const schedule *s, size_t worth, trade *list)
 {
     int n = find_trades(want, c, s, list);
     int given = 0;
-    for (size_t bytes = 0; given < n && bytes < excess; given++) {
+    for (size_t bytes = 0; given < n && bytes < worth; given++) {
         bytes += list[given].bytes;
         set_trade(c, &list[given], 1);
     }
@@ -162,26 +163,34 @@ static void drop_everything(const request *want, choice *c)
     }
 }
 
+/* A round gives up this share of what is held at the peak. */
+enum { ROUNDS_OF_A_PEAK = 64 };
+
 /* Give up from the peak until the packed plan fits, or nothing can be given up; then everything that can be. What was found
- * stands in c and s; whether it fits, s->bytes tells. */
-static ttn_status search(const request *want, size_t budget, choice *c, schedule *s, trade *list, ttn_error *err)
+ * stands in c and s; whether it fits, s->bytes tells. *least: of the plans on the way the fewest bytes. */
+static ttn_status search(const request *want, choice *c, schedule *s, trade *list, size_t *least, ttn_error *err)
 {
+    const size_t budget = want->options.budget;
     keep_everything(want, c);
     ttn_status status = plan_with(want, c, s, err);
+    *least = s->bytes;
     while (status == TTN_OK && s->bytes > budget) {
-        size_t excess = (s->peak > budget ? s->peak : s->bytes) - budget;
-        if (give_up(want, c, s, excess, list) == 0) break;
+        if (give_up(want, c, s, s->peak / ROUNDS_OF_A_PEAK + 1, list) == 0) break;
         status = plan_with(want, c, s, err);
+        if (s->bytes < *least) *least = s->bytes;
     }
     if (status != TTN_OK || s->bytes <= budget) return status;
     drop_everything(want, c);
-    return plan_with(want, c, s, err);
+    status = plan_with(want, c, s, err);
+    if (s->bytes < *least) *least = s->bytes;
+    return status;
 }
 
-/* Each try is a schedule: so many are enough, since a round of giving up overshoots by less than one buffer. */
+/* Each try is a schedule: so many are enough, since a round of giving up overshoots by little. */
 enum { MOST_TRIES = 64 };
 
-/* Keep after all, dearest to make first, whatever the budget has room for. */
+/* Keep after all, dearest to make first, whatever the budget has room for. Now and then that makes a plan smaller than the
+ * one that the search found, which no search with its bytes as the budget would come to: that is not taken. */
 static ttn_status keep_what_fits(const request *want, choice *c, schedule *s, trade *list, ttn_error *err)
 {
     int n = 0;
@@ -192,47 +201,25 @@ static ttn_status keep_what_fits(const request *want, choice *c, schedule *s, tr
     if (n == 0) return TTN_OK;
     qsort(list, (size_t)n, sizeof *list, by_time);
     ttn_status status = TTN_OK;
+    const size_t found = s->bytes;
     for (int i = 0; i < n && i < MOST_TRIES && status == TTN_OK; i++) {
         set_trade(c, &list[i], 0);
         status = plan_with(want, c, s, err);
-        if (s->bytes > want->options.budget) set_trade(c, &list[i], 1);
+        if (s->bytes > want->options.budget || s->bytes < found) set_trade(c, &list[i], 1);
     }
     return status == TTN_OK ? plan_with(want, c, s, err) : status;
-}
-
-/* How many times the range between a budget that failed and one that works is halved, to name one that would do. */
-enum { HALVINGS = 12 };
-
-/* A budget that `search` can meet, near the smallest. `works` is one. */
-static ttn_status find_budget(const request *want, size_t works, choice *c, schedule *s, trade *list, size_t *ret,
-                              ttn_error *err)
-{
-    size_t fails = want->options.budget;
-    ttn_status status = TTN_OK;
-    for (int i = 0; i < HALVINGS && status == TTN_OK && works - fails > 1; i++) {
-        size_t middle = fails + (works - fails) / 2;
-        status = search(want, middle, c, s, list, err);
-        if (status == TTN_OK && s->bytes <= middle)
-            works = middle;
-        else
-            fails = middle;
-    }
-    *ret = works;
-    return status;
 }
 
 static ttn_status fit_budget(const request *want, choice *c, schedule *s, trade *list, ttn_error *err)
 {
     const size_t budget = want->options.budget;
-    ttn_status status = search(want, budget, c, s, list, err);
+    size_t least;
+    ttn_status status = search(want, c, s, list, &least, err);
     if (status != TTN_OK) return status;
     if (s->bytes <= budget) return keep_what_fits(want, c, s, list, err);
-    size_t works;
-    status = find_budget(want, s->bytes, c, s, list, &works, err);
-    if (status != TTN_OK) return status;
     return TTN_FAIL(err, TTN_ENOMEM,
                     "plan: a budget of %zu bytes is too small, whatever is recomputed: %zu bytes would do", budget,
-                    works);
+                    least);
 }
 
 ttn_status ttn_choose(const request *want, choice *c, schedule *s, ttn_error *err)

@@ -494,10 +494,46 @@ static void a_budget_too_small_names_the_smallest_that_would_do(void **state)
     assert_ok(ttn_plan_create(m.g, &o, &p, &err), &err);
     assert_true(ttn_plan_report_of(p)->bytes <= smallest);
     ttn_plan_destroy(p);
-    /* it is near the smallest: the range down to the budget was halved twelve times */
-    o.budget = smallest - smallest / 1000 - 256;
+    o.budget = smallest - 1;
     assert_fails(ttn_plan_create(m.g, &o, &p, &err), TTN_ENOMEM, &err, "too small");
     ttn_graph_destroy(m.g);
+}
+
+/* 0: refused. */
+static size_t bytes_under(const model *m, size_t budget)
+{
+    ttn_plan *p;
+    ttn_error err = {0};
+    const ttn_plan_options o = {.loss = &m->loss, .n_loss = 1, .budget = budget};
+    if (ttn_plan_create(m->g, &o, &p, &err) != TTN_OK) return 0;
+    const size_t bytes = ttn_plan_report_of(p)->bytes;
+    ttn_plan_destroy(p);
+    assert_true(bytes <= budget);
+    return bytes;
+}
+
+/* A plan that is found is found with more room, too, and with no more than it takes. */
+static void what_fits_a_budget_fits_a_larger_one(void **state)
+{
+    (void)state;
+    const model_shape shapes[] = {MODEL_PRE_NORM, MODEL_POST_NORM};
+    const int n_budget = (int)ttn_scaled(60, 12);
+    for (int i = 0; i < 4; i++) {
+        const model_config c = config_of(shapes[i % 2], i < 2 ? 3 : 6);
+        model m = model_record(&c);
+        const size_t most = bytes_under(&m, TTN_NO_BUDGET), least = most / 4;
+        int was_found = 0, n_refused = 0;
+        for (int b = 0; b <= n_budget; b++) {
+            const size_t budget = least + (most - least) / (size_t)n_budget * (size_t)b;
+            const size_t bytes = bytes_under(&m, budget);
+            n_refused += bytes == 0;
+            assert_true(bytes > 0 || !was_found);
+            was_found = bytes > 0;
+            if (was_found) assert_true(bytes_under(&m, bytes) > 0);
+        }
+        assert_true(was_found && n_refused > 0);
+        ttn_graph_destroy(m.g);
+    }
 }
 
 /* What was given up on the way and turned out not to be necessary is kept: none of it can be kept without exceeding the
@@ -760,6 +796,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_frozen_linear_layer_keeps_no_input),
         cmocka_unit_test(a_mark_recomputes_its_block_and_only_that),
         cmocka_unit_test(a_budget_too_small_names_the_smallest_that_would_do),
+        cmocka_unit_test(what_fits_a_budget_fits_a_larger_one),
         cmocka_unit_test(no_node_is_recomputed_that_could_be_kept),
         cmocka_unit_test(a_dead_reader_does_not_hold_a_block),
         cmocka_unit_test(values_beyond_64_bits_are_refused),
