@@ -319,7 +319,7 @@ static int is_there(ttn_sampler *s, ttn_cursor at)
 ttn_status ttn_sampler_seek(ttn_sampler *s, ttn_cursor at, ttn_error *err)
 {
     s->is_packed = 0;
-    const int is_start = at.window == 0 && at.batch == 0 && at.order == 0;
+    const int is_start = at.window == 0 && at.batch == 0; /* whatever the order was, it begins there */
     if (!is_start && at.order != s->series)
         return TTN_FAIL(
             err, TTN_EINVAL,

@@ -610,6 +610,7 @@ static void a_place_in_another_series_is_refused(void **state)
         assert_same_bits(&b->at, &wanted, sizeof wanted);
         err = (ttn_error){0};
         assert_ok(ttn_sampler_seek(sampler, (ttn_cursor){.epoch = 4}, &err), &err);
+        assert_ok(ttn_sampler_seek(sampler, (ttn_cursor){.epoch = 4, .order = whole[0].at.order}, &err), &err);
         ttn_batch_destroy(b);
         ttn_sampler_destroy(sampler);
     }
