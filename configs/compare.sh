@@ -1,8 +1,8 @@
 #!/bin/bash
 # `make compare [KINDS=...] [SEEDS=3]`: kinds of attention beside each other, all else equal, on the 20,000 proteins of
-# `make data`: proteins-20k with another attention and 2 million residues, of which held-out ones are then predicted. A run
-# appends its line to configs/compare.tsv; a kind and seed that stand there are not run again. Ends with the table of all of
-# them, as the README has it. KINDS='': the table alone.
+# `make data`: proteins-20k with another attention, trained on 2 million residues instead of 20, and judged by hidden residues
+# of the held-out proteins. A run appends its line to configs/compare.tsv; a kind and seed that stand there are not run again,
+# and one that was stopped goes on. Ends with the table of all of them, as the README has it. KINDS='': the table alone.
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -36,18 +36,22 @@ compare() {
     preset=$1
     shift
     printf '\n== %s, seed %d\n' "$kind" "$seed"
-    if [ -e "$run" ]; then
-        "$titin" train "$run/config.resolved.yaml" --resume
-    else
-        "$titin" train --preset "$preset" "$@" "data.train=$store" "train.out=$run" "train.seed=$seed" \
-            train.tokens=2M train.eval_every=1M train.save_every=1M
-    fi
+    # --resume begins where there is nothing yet, does nothing at the end, and refuses a run of another configuration.
+    "$titin" train --preset "$preset" "$@" "data.train=$store" "train.out=$run" "train.seed=$seed" \
+        train.tokens=2M train.eval_every=0 train.save_every=0 --resume
+    [ -n "$(of val/loss)" ] || {
+        echo "compare: $run/metrics.jsonl has no val/loss" >&2
+        exit 1
+    }
+    [ -e "$results" ] || printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' kind seed loss loss_error accuracy accuracy_error \
+        ppl_frequency ppl_composition residues > "$results"
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$kind" "$seed" "$(of val/loss)" "$(of val/loss_error)" \
         "$(of val/accuracy)" "$(of val/accuracy_error)" "$(of val/ppl_frequency)" "$(of val/ppl_composition)" \
         "$(of train/residues)" >> "$results"
 }
 
-# Perplexities of mean losses. Errors are standard errors of a mean over seeds: of the runs, which differ in weights and batches.
+# Perplexities of losses that are means over seeds. Behind ± the standard error of that mean over seeds, which differ in weights
+# and batches; in parentheses the error over proteins, which is that of one run (a mean of the runs' own standard errors).
 table() {
     printf '%s\n' '| attention | perplexity | accuracy, % | frequencies | composition | seeds |' '|---|---|---|---|---|---|'
     kinds | awk -F' *[|] *' -v results="$results" '
@@ -56,7 +60,8 @@ table() {
             while ((getline line < results) > 0) {
                 split(line, c, "\t")
                 k = c[1]
-                if (!(k in title)) continue
+                if (!(k in title) || (k, c[2]) in seen) continue
+                seen[k, c[2]]
                 m[k]++
                 loss[k] += c[3]; loss2[k] += c[3] * c[3]; right[k] += c[5]; right2[k] += c[5] * c[5]
                 frequency[k] += log(c[7]); composition[k] += log(c[8])
@@ -85,11 +90,10 @@ for kind in ${KINDS-$(kinds | cut -d' ' -f1)}; do
         exit 2
     }
 done
-[ -e "$results" ] || printf 'kind\tseed\tloss\tloss_error\taccuracy\taccuracy_error\tppl_frequency\tppl_composition\tresidues\n' > "$results"
 
 for kind in ${KINDS-$(kinds | cut -d' ' -f1)}; do
     for ((seed = 1; seed <= seeds; seed++)); do
-        grep -q "^$kind	$seed	" "$results" && continue
+        grep -qs "^$kind	$seed	" "$results" && continue
         if [ ! -e "$store" ]; then
             mkdir -p run/data
             [ -e "$fasta" ] || data/download
