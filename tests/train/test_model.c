@@ -677,7 +677,7 @@ static void what_attention_does_not_have_yet_is_told_with_what_to_take(void **st
     ttn_config_table_destroy(t);
 }
 
-/* Once a model, whatever its layers; nothing where sums of weights are above 0 or not divided by. */
+/* Once a model, whatever its layers; nothing where sums of weights are above 0 or not divided by, or as published. */
 static void features_of_either_sign_are_noted(void **state)
 {
     (void)state;
@@ -688,6 +688,7 @@ static void features_of_either_sign_are_noted(void **state)
         {"model: {layers: 3}\nattention: {layers: [exact, favor, favor]}\nfavor: {kernel: tanh}", 1},
         {"model: {layers: 2}\nattention: {kind: favor}\nfavor: {kernel: identity}", 1},
         {"model: {layers: 2}\nattention: {kind: favor}\nfavor: {kernel: tanh, renormalize: rms}", 0},
+        {"model: {layers: 2}\nattention: {kind: favor}\nfavor: {kernel: tanh, compat: google}", 0},
         {"model: {layers: 2}\nattention: {kind: favor}\nfavor: {kernel: relu}", 0},
         {"model: {layers: 2}\nattention: {kind: exact}\nfavor: {kernel: tanh}", 0},
     };
