@@ -41,7 +41,7 @@ typedef struct {
 void bench_start(int argc, char **argv, const char *name);
 void bench_compare(const char *what, const bench_row *row, int n_row);
 
-/* Prints the closing line and returns main's exit code: 0, or 1 when a goal was missed. */
+/* Prints the closing line and returns main's exit code: 0, or 1 when a goal was missed or no comparison contains the argument. */
 int bench_end(void);
 
 /* Memory that lives until the program ends, which it does when there is none. */

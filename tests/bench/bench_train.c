@@ -1,19 +1,19 @@
 /* A step of training, from batch to changed weights: how much of what the machine's products reach does it make of the
  * model's flops? And are memory and time what was foretold?
  *
- * Two layers over the sample's proteins, of which pieces of up to 480 residues are taken, for four widths, with exact attention
- * and without any; all threads. Attention's recomputed probabilities, and all that is no product, count as lost. And linear
- * attention beside none, of which queries and keys are projected too, in steps of one long protein. */
+ * Two layers over the sample's proteins, of which pieces of up to 480 residues are taken, for four widths, with exact
+ * attention and without any; all threads. Attention's recomputed probabilities, and all that is no product, count as lost.
+ * And steps of one long protein with linear attention, beside the kind none, which projects queries and keys as well. */
 #include <inttypes.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/blas.h"
 #include "core/clock.h"
 #include "core/machine.h"
 #include "core/memory.h"
 #include "core/real.h"
-#include "core/blas.h"
 #include "data/fasta.h"
 #include "tests/bench/bench.h"
 #include "train/budget.h"
@@ -223,7 +223,8 @@ static ttn_sequence_list *join(ttn_sequence_list *proteins)
     const ttn_sequences from = ttn_sequence_list_view(proteins);
     int64_t n = 0;
     for (int64_t i = 0; n < LONG; i++) {
-        const int64_t length = from.length(from.self, i), taken = length < LONG - n ? length : LONG - n;
+        const int64_t length = from.length(from.self, i);
+        const int64_t taken = length < LONG - n ? length : LONG - n;
         must(from.tokens(from.self, i, 0, taken, token + n, &err), &err);
         n += taken;
     }
