@@ -94,8 +94,8 @@ typedef struct ttn_attention {
      * alone, and calling it again changes nothing: a run that is resumed begins with it. */
     ttn_status (*renew)(const ttn_state_set *s, const ttn_when *w, const double *stat, ttn_error *err);
 
-    /* What whoever is about to train with these attributes should look at, in one sentence that names keys; NULL: nothing.
-     * The function NULL: never anything. */
+    /* What whoever is about to train with these attributes should look at, in one sentence that names keys. Returns NULL where
+     * there is nothing. No function: there never is. */
     const char *(*note)(const void *attr);
 
     ttn_map_rows map_rows;

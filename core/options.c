@@ -57,9 +57,10 @@ static const char *instead_of(const ttn_option *o, const char *name)
 
 const char *ttn_option_instead(const ttn_option *row, int n, const char *key)
 {
+    if (!strchr(key, '.')) return NULL; /* a value */
     const char *instead = NULL;
     for (int i = 0; i < n && !instead; i++)
-        instead = strchr(key, '.') ? instead_of(&row[i], key) : NULL;
+        instead = instead_of(&row[i], key);
     return instead;
 }
 
@@ -278,7 +279,7 @@ static ttn_status check_values(const ttn_option *o, ttn_error *err)
     return TTN_OK;
 }
 
-/* Names that are not there are not there, and have something to say. */
+/* What a row calls absent is neither one of its choices nor a key, and each has something to take instead. */
 static ttn_status check_absent(const ttn_option *row, int n, const ttn_option *o, ttn_error *err)
 {
     for (const ttn_option_absent *a = o->absent; a && a->name; a++) {

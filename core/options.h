@@ -23,8 +23,8 @@ typedef enum {
     TTN_OPTION_PATTERN,  /* a shell pattern for names: layer.*.attn.* */
 } ttn_option_type;
 
-/* What people look for and do not find (yet): a value of a choice ("oprf"), or, where the name has a dot, a key ("favor.window",
- * kept by any row of its section). */
+/* What people look for and do not find (yet): a value of a choice ("oprf"), or, where the name has a dot, a key
+ * ("favor.window", which may stand with any row). */
 typedef struct {
     const char *name;
     const char *instead; /* what to take: goes on after "'oprf' is not there yet: " */

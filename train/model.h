@@ -98,8 +98,8 @@ TTN_MUST_USE ttn_status ttn_model_spec_of(const ttn_values *values, const ttn_mo
                                           ttn_error *err);
 void ttn_model_spec_destroy(ttn_model_spec *s); /* NULL is fine */
 
-/* What a layer's attention should be looked at for before it is trained (ttn_attention.note); NULL: nothing that a layer before
- * it has not said. */
+/* What to look at in a layer's attention before it is trained (ttn_attention.note); NULL: nothing, or a layer before it has
+ * said so. */
 const char *ttn_model_note(const ttn_model_spec *s, int64_t layer);
 
 /* Does the model know positions 0, … positions - 1? TTN_EINVAL: its learned table ends before them. */

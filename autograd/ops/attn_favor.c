@@ -27,9 +27,9 @@
  * the states of a sequence are joined in a binary tree over its chunks (to the larger c, then added). So the bits of a
  * sequence depend neither on threads nor on its place in the batch nor on what else is in it.
  *
- * Measured in f32 on Zen 3, one thread (H 8, D 64, m 256, forward + backward): 0.77 of the rate of its own products issued bare
- * at 8,192 rows (0.74 at 353), a row of 65,536 costs 0.95 of one of 4,096, and 8,192 rows take 1/17 of the time of our exact
- * attention. What is not products is copies in and out of (N, H D), 8 %, and exp with its passes, 8 %.
+ * Measured in f32 on Zen 3, one thread (H 8, D 64, m 256, forward + backward; make bench B=favor): 0.73 of the rate of its
+ * own products issued bare at 8,192 rows (0.75 at 353), a row of 65,536 costs 1.02 of one of 4,096, and 8,192 rows take 1/17
+ * of the time of our exact attention. What is not products is copies in and out of (N, H D), 8 %, and exp with its passes, 8 %.
  *
  * A causal form visits the chunks in order with the same maps on tiles; it is not there yet. */
 #include <inttypes.h>
@@ -246,7 +246,7 @@ static const ttn_option options[] = {
                        .help =
                            "feature map: positive, hyperbolic and trig estimate the softmax, the others are kernels of "
                            "their own; sums of weights of trig, gelu, tanh and identity can be 0 (then renormalize: "
-                           "rms)",
+                           "rms, but for trig)",
                        .since = "0.1",
                        .absent = absent},
     [OPTION_FEATURES] = {.name = "favor.features",
@@ -439,10 +439,6 @@ static const ttn_attention attention = {
 
 /* ---- cases ---- */
 
-#define THREE(...)                            \
-    {                                         \
-        __VA_ARGS__, __VA_ARGS__, __VA_ARGS__ \
-    }
 #define FOUR(rows, ...)               \
     {                                 \
         rows, rows, rows, __VA_ARGS__ \
