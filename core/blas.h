@@ -31,9 +31,10 @@ typedef enum { TTN_BLAS_SERIAL, TTN_BLAS_PTHREAD, TTN_BLAS_OPENMP } ttn_blas_fla
 
 enum {
     TTN_BLAS_WARNING = 256,
-    /* Threads that may call it at once. OpenBLAS lends each call a buffer: 0.3.21 as Debian builds it has 640 (counted),
-     * and then returns NULL to itself: of five processes with 2,000 threads three ended in SIGSEGV. */
-    TTN_BLAS_MAX_THREADS = 512,
+    /* Threads that may call it at once. OpenBLAS lends each call a buffer: 0.3.21 as Debian builds it has 128. When all are
+     * lent it adds 512 more, without a lock that would keep other calls waiting: on a busy machine one of some hundred
+     * processes with 512 threads ended in SIGSEGV, behind "you tried to allocate too many memory regions". */
+    TTN_BLAS_MAX_THREADS = 128,
 };
 
 /* What the self-check found, for each type. */

@@ -10,7 +10,7 @@ TTN_API_BEGIN
  * its own and multiplies correctly also when n_thread threads call it at once (10 to 40 ms). From then on OpenBLAS has one
  * thread in this process; titin's own are OpenMP's.
  * TTN_EINVAL: n_thread is below 1. TTN_EDEVICE: a sentence that says what to install, to set or to build again; also for
- * more than 512 threads, for which OpenBLAS has no room. TTN_ENUMERIC: wrong products. TTN_ENOMEM. */
+ * more than 128 threads, for which OpenBLAS has no room. TTN_ENUMERIC: wrong products. TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_start(int n_thread, ttn_error *err);
 
 /* The library's own TTN_VERSION, which may not be the header's. */

@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <string.h>
+#include "core/blas.h"
 #include "core/number.h"
 #include "train/train_spec.h"
 
@@ -58,7 +59,7 @@ static const ttn_option options[] = {
      .type = TTN_OPTION_INTEGER,
      .fallback = "0",
      .least = 0,
-     .most = 512,
+     .most = TTN_BLAS_MAX_THREADS,
      .help = "threads that compute; 0: as many as cores may be used. The results are the same for any number",
      .since = "0.1"},
     {.name = "train.seed",

@@ -690,7 +690,7 @@ static void requests_that_make_no_sense_are_refused(void **state)
     expect_refused(m.g, (ttn_plan_options){.stat = &m.x, .n_stat = 1}, "'x': that is a leaf");
     expect_refused(m.g, (ttn_plan_options){.tap = &tap, .n_tap = 1}, "a tap of 'x'");
     expect_refused(m.g, (ttn_plan_options){.n_thread = -1}, "-1 threads");
-    expect_refused(m.g, (ttn_plan_options){.n_thread = 513}, "513 threads, 1 to 512");
+    expect_refused(m.g, (ttn_plan_options){.n_thread = 129}, "129 threads, 1 to 128");
     expect_refused(m.g, (ttn_plan_options){.keep = &weight, .n_keep = 1}, "'embed.weight' needs no keeping");
     expect_refused(m.g, (ttn_plan_options){.keep = &none, .n_keep = -1}, "a list of -1 for 'kept value'");
     expect_refused(m.g, (ttn_plan_options){.n_loss = 1}, "a list of 1 for 'loss'");

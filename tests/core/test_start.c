@@ -33,7 +33,7 @@ static void no_thread_at_all_is_refused(void **state)
 static void more_threads_than_openblas_serves_are_refused(void **state)
 {
     (void)state;
-    const int counts[] = {513, 2000, INT32_MAX};
+    const int counts[] = {129, 2000, INT32_MAX};
     for (int i = 0; i < 3; i++) {
         ttn_error err = {0};
         assert_fails(ttn_start(counts[i], &err), TTN_EDEVICE, &err, "set OMP_NUM_THREADS to the number of cores");
