@@ -1,7 +1,7 @@
 #!/bin/bash
 # README, `make help`, CI and the Makefile speak of the same commands.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 6
+plan 7
 
 check 'there is a README' test -s README.md
 # The target of each "make X", with or without variables between the two.
@@ -19,6 +19,9 @@ helped=$(make -s help | targets_of)
 same 'make help lists every target' \
     "$(comm -13 <(echo "$helped") <(grep -v -e '-programs$' -e '^all$' <<< "$phony"))" ''
 empty 'and none that is none' "$(comm -23 <(echo "$helped") <(echo "$phony"))"
+
+# Kinds of attention stand there as they were measured.
+empty 'the README has the table of make compare' "$(KINDS='' configs/compare.sh | grep '^|' | grep -vxFf README.md)"
 
 # CI runs the README's command as it stands there.
 check 'CI runs the README'\''s test command' grep -q '^stage test counted make test$' .ci/run
