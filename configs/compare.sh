@@ -12,7 +12,7 @@ seeds=${SEEDS:-3}
 fasta=data/downloaded/proteins-20000.fasta.gz
 store=run/data/proteins-20000.h5
 
-# What a kind is made of: KIND PRESET TITLE|KEY=VALUE...
+# What a kind is made of: KIND | TITLE | PRESET KEY=VALUE...
 kinds() {
     cat << 'END'
 exact           | exact                                        | proteins-20k attention.kind=exact

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "core/memory.h"
 #include "core/blas.h"
+#include "core/memory.h"
 #include "tests/bench/bench.h"
 #include "train/cli/reexec.h"
 

@@ -240,7 +240,8 @@ static void beside_none(ttn_sequence_list *proteins)
     enum { KINDS = sizeof kinds / sizeof *kinds };
     ttn_blas_info blas;
     ttn_blas_describe(&blas);
-    const int is_wide = strcmp(blas.kernel, "SkylakeX") == 0 || strcmp(blas.kernel, "Cooperlake") == 0;
+    const int is_wide = strcmp(blas.kernel, "SkylakeX") == 0 || strcmp(blas.kernel, "Cooperlake") == 0 ||
+                        strcmp(blas.kernel, "SapphireRapids") == 0;
     ttn_sequence_list *joined = join(proteins);
     training *t[KINDS];
     bench_row row[KINDS];
