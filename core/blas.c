@@ -102,7 +102,7 @@ static ttn_status check_count(int n_thread, ttn_error *err)
     return TTN_FAIL(
         err, TTN_EDEVICE,
         "%d threads would call OpenBLAS at once, and its buffers are enough for %d; set OMP_NUM_THREADS to the "
-        "number of cores, or to %d at most",
+        "number of cores, or to %d at most, or unset it",
         n_thread, TTN_BLAS_MAX_THREADS, TTN_BLAS_MAX_THREADS);
 }
 

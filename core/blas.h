@@ -61,9 +61,9 @@ void ttn_blas_describe(ttn_blas_info *ret);
 
 /* Once in a process, before any product; sets OpenBLAS to one thread of its own and checks its arithmetic (10 to 40 ms).
  * n_thread: how many threads will call it at once. ret may be NULL.
- *   TTN_EDEVICE   more than TTN_BLAS_MAX_THREADS threads, the serial flavour with more than one thread (it returns wrong products: 400 to 1,900 of 24,000
- *                 concurrent calls), a flavour that keeps threads of its own, a kernel below the processor that nobody
- *                 chose: the sentence says what to install or to set
+ *   TTN_EDEVICE   more than TTN_BLAS_MAX_THREADS threads, the serial flavour with more than one thread (it returns wrong
+ *                 products: 400 to 1,900 of 24,000 concurrent calls), a flavour that keeps threads of its own, a kernel
+ *                 below the processor that nobody chose: the sentence says what to install or to set
  *   TTN_ENUMERIC  the self-check failed: products differ from plain loops, or change when threads call at once, or with
  *                 the place of a row where it should not matter
  *   TTN_ENOMEM */

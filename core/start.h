@@ -13,6 +13,10 @@ TTN_API_BEGIN
  * more than 128 threads, for which OpenBLAS has no room. TTN_ENUMERIC: wrong products. TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_start(int n_thread, ttn_error *err);
 
+/* How many threads to start with where nobody chose: OMP_NUM_THREADS, where it is set, even if that is too many for ttn_start;
+ * else one for each of the `cores` that this process may use, at most 128 and OMP_THREAD_LIMIT. At least 1. */
+int ttn_start_threads(int cores);
+
 /* The library's own TTN_VERSION, which may not be the header's. */
 const char *ttn_version(void);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "core/clock.h"
 #include "core/memory.h"
+#include "core/start.h"
 #include "core/text.h"
 #include "train/doctor.h"
 
@@ -38,11 +39,11 @@ static int is_set(const char *name)
     return value && *value;
 }
 
-static void look_at_threads(ttn_doctor_threads *ret)
+static void look_at_threads(int cores, ttn_doctor_threads *ret)
 {
     const char *asked = getenv("OMP_NUM_THREADS");
     *ret = (ttn_doctor_threads){
-        .n = omp_get_max_threads(),
+        .n = ttn_start_threads(cores),
         .binding = binding_name(omp_get_proc_bind()),
         .places = omp_get_num_places(),
         .started_by = "",
@@ -193,7 +194,7 @@ ttn_status ttn_doctor_examine(const ttn_doctor_request *request, ttn_doctor_repo
 {
     *ret = (ttn_doctor_report){.cpu_present = ttn_cpu_present(), .cpu_built = ttn_cpu_built};
     ttn_machine_look(request->root, &ret->machine);
-    look_at_threads(&ret->threads);
+    look_at_threads(ret->machine.cores.usable, &ret->threads);
     ret->blas_status = ttn_blas_start(ret->threads.n, &ret->blas, &ret->blas_error);
     ttn_status status = measure_rates(request->seconds, ret, err);
     look_at_disk(request->folder, &ret->disk);

@@ -14,7 +14,7 @@
 #include "core/status.h"
 
 typedef struct {
-    int n;                  /* that OpenMP would start */
+    int n;                  /* that a run would start */
     char asked[32];         /* OMP_NUM_THREADS, when it is set; "" */
     const char *binding;    /* OMP_PROC_BIND in effect: "no", "close", … */
     int places;             /* that threads are bound to; 0: none are named */

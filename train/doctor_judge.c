@@ -51,18 +51,20 @@ static void judge_thread_count(ttn_doctor_report *r)
     const ttn_doctor_threads *t = &r->threads;
     if (t->n > c->usable && c->quota > 0 && c->usable < c->allowed)
         warn(r, "quota",
-             "a control group gives this process the time of %.3g cores, and OpenMP would start %d threads: they would "
-             "be stopped in the middle of their work | set OMP_NUM_THREADS=%d, or give the container more "
-             "(`docker --cpus`, `limits.cpu` of a pod)",
+             "a control group gives this process the time of %.3g cores: %d threads would be stopped in the middle of "
+             "their "
+             "work | set OMP_NUM_THREADS=%d, or unset it, or give the container more (`docker --cpus`, `limits.cpu` of "
+             "a pod)",
              c->quota, t->n, c->usable);
     else if (t->n > c->usable)
         warn(r, "threads_above",
-             "OpenMP would start %d threads on %d core%s: they would wait for each other | set OMP_NUM_THREADS=%d%s",
-             t->n, c->usable, plural(c->usable), c->usable, *t->asked ? ", or unset it" : "");
+             "%d threads on %d core%s would wait for each other | set OMP_NUM_THREADS=%d, or unset it", t->n, c->usable,
+             plural(c->usable), c->usable);
     else if (t->n < c->usable)
         warn(r, "threads_below", "%d thread%s on %d cores: the others stay idle | %s", t->n, plural(t->n), c->usable,
-             *t->asked ? "unset OMP_NUM_THREADS, unless another program is to have them"
-                       : "set OMP_NUM_THREADS, or unset OMP_THREAD_LIMIT");
+             *t->asked                      ? "unset OMP_NUM_THREADS, unless another program is to have them"
+             : t->n == TTN_BLAS_MAX_THREADS ? "OpenBLAS serves no more at once; another run can have them"
+                                            : "unset OMP_THREAD_LIMIT");
     if (t->places > 0 && t->places < t->n)
         warn(r, "bound_together",
              "%d threads are bound to %d place%s: several compute on one core while others are free | unset "

@@ -60,7 +60,8 @@ static const ttn_option options[] = {
      .fallback = "0",
      .least = 0,
      .most = TTN_BLAS_MAX_THREADS,
-     .help = "threads that compute; 0: as many as cores may be used. The results are the same for any number",
+     .help = "threads that compute; 0: as OMP_NUM_THREADS says, or as many as cores may be used. "
+             "The results are the same for any number",
      .since = "0.1"},
     {.name = "train.seed",
      .type = TTN_OPTION_INTEGER,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "core/blas.h"
 #include "core/memory.h"
+#include "core/start.h"
 #include "tests/bench/bench.h"
 #include "train/cli/reexec.h"
 
@@ -177,6 +178,7 @@ void bench_start(int argc, char **argv, const char *name)
 
     ttn_blas_info blas;
     ttn_error err = {0};
+    omp_set_num_threads(ttn_start_threads(omp_get_max_threads())); /* benches ask OpenMP, and OpenBLAS serves no more */
     if (ttn_blas_start(omp_get_max_threads(), &blas, &err) != TTN_OK) {
         fprintf(stderr, "bench: %s\n", err.text);
         exit(ttn_status_exit(err.status));

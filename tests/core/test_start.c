@@ -40,6 +40,38 @@ static void more_threads_than_openblas_serves_are_refused(void **state)
     }
 }
 
+/* argv[0]: the number of cores. */
+static int child_threads(int argc, char **argv)
+{
+    (void)argc;
+    printf("%d threads\n", ttn_start_threads(atoi(argv[0])));
+    return 0;
+}
+
+static void where_nobody_chose_there_is_a_thread_for_each_core_that_openblas_serves(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"8", NULL, "8 threads"},
+        {"128", NULL, "128 threads"},
+        {"256", NULL, "128 threads"},
+        {"0", NULL, "1 threads"},
+        {"8", "OMP_NUM_THREADS=3", "3 threads"},
+        {"1", "OMP_NUM_THREADS=3", "3 threads"},
+        {"256", "OMP_NUM_THREADS=5,2", "5 threads"},
+        {"8", "OMP_NUM_THREADS=200", "200 threads"},
+    };
+    unsetenv("OMP_NUM_THREADS"); /* what children inherit; OpenMP has read this process's own */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ttn_child c = run_again("threads", cases[i][0], cases[i][1], NULL);
+        assert_child_is_content(&c);
+        assert_string_equal(strtok(c.output, "\n"), cases[i][2]);
+    }
+    ttn_child c = run_again("threads", "8", "OMP_THREAD_LIMIT=4", NULL);
+    assert_child_is_content(&c);
+    assert_contains(c.output, "4 threads");
+}
+
 /* argv[0]: the number of threads. */
 static int child_start(int argc, char **argv)
 {
@@ -64,12 +96,14 @@ static void the_serial_flavour_is_refused_for_two_threads(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_child("start", child_start);
+    ttn_test_child("threads", child_threads);
     ttn_test_start(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_version_is_that_of_the_header),
         cmocka_unit_test(it_starts_again_and_for_other_numbers_of_threads),
         cmocka_unit_test(no_thread_at_all_is_refused),
         cmocka_unit_test(more_threads_than_openblas_serves_are_refused),
+        cmocka_unit_test(where_nobody_chose_there_is_a_thread_for_each_core_that_openblas_serves),
         cmocka_unit_test(the_serial_flavour_is_refused_for_two_threads),
     };
     return ttn_test_run(tests);

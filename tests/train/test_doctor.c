@@ -95,6 +95,11 @@ static void idle_cores_are_told(void **state)
     snprintf(r.threads.asked, sizeof r.threads.asked, "1");
     r.rate_all = r.rate_one;
     assert_only(&r, "threads_below", "1 thread on 8 cores", "unset OMP_NUM_THREADS");
+
+    r = good();
+    r.machine.cores = (ttn_cores){.present = 256, .allowed = 256, .usable = 256};
+    r.threads.n = TTN_BLAS_MAX_THREADS;
+    assert_only(&r, "threads_below", "128 threads on 256 cores", "OpenBLAS serves no more at once");
 }
 
 static void threads_bound_to_one_core_are_told(void **state)

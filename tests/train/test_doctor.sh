@@ -83,7 +83,7 @@ fi
 doctor OMP_NUM_THREADS=64
 says 'too many threads are told' 'threads 64 \(OMP_NUM_THREADS=64\)'
 if [ "$(nproc)" -lt 64 ]; then
-    says 'with what to do' "64 threads on $(nproc) cores?: they would wait.* -> set OMP_NUM_THREADS=$(nproc), or unset it"
+    says 'with what to do' "64 threads on $(nproc) cores? would wait.* -> set OMP_NUM_THREADS=$(nproc), or unset it"
 else
     skip 'with what to do' 'this machine has 64 cores'
 fi
@@ -149,7 +149,7 @@ E
     before=./enter
     doctor GROUP="$group" OMP_NUM_THREADS=2
     says 'time and memory of a control group are told' 'cores .*the time of 1 by a control group.*limited to 400 MiB by a control group'
-    says 'and what to do about them' 'OpenMP would start 2 threads.* -> set OMP_NUM_THREADS=1.*warning: only [0-9]+ MiB of memory can be had: a control group limits it'
+    says 'and what to do about them' '2 threads would be stopped.* -> set OMP_NUM_THREADS=1.*warning: only [0-9]+ MiB of memory can be had: a control group limits it'
     before=
 else
     skip 'time and memory of a control group are told' 'a control group cannot be made here'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 46
+plan 48
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -74,6 +74,10 @@ train --dry-run train.out=dry
 same 'a dry run shows its first screen' "$code $(grep -c '^titin trains\|^  steps ' <<< "$out")" "0 2"
 check 'and leaves no run' test ! -e dry
 check 'but says where one would be' grep -q '^titin trains dry$' <<< "$out"
+OMP_NUM_THREADS=3 train --dry-run train.out=dry train.threads=0
+check 'OMP_NUM_THREADS says how many threads compute' grep -q '^  device .* 3 threads' <<< "$out"
+OMP_NUM_THREADS=3 train --dry-run train.out=dry train.threads=2
+check 'and train.threads goes before it' grep -q '^  device .* 2 threads' <<< "$out"
 
 # ---- killed ----
 

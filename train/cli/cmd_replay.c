@@ -99,15 +99,16 @@ static ttn_status replay(const ttn_cli_call *call, const ttn_config_table *table
     ttn_training *t = NULL;
     ttn_replayed replayed;
     ttn_machine_look("", &machine);
+    const int n_thread = ttn_start_threads(machine.cores.usable);
     if (snprintf(beside, sizeof beside, "%s/../data", call->argument[0]) >= (int)sizeof beside)
         return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long", call->argument[0]);
-    ttn_status status = ttn_start(machine.cores.usable, err);
+    ttn_status status = ttn_start(n_thread, err);
     const ttn_training_options o = {
         .table = table,
         .config = config,
         .beside = beside,
         .checkpoint = checkpoint,
-        .n_thread = machine.cores.usable,
+        .n_thread = n_thread,
     };
     if (status == TTN_OK) status = ttn_training_create(&o, &t, err);
     if (status == TTN_OK) status = ttn_replay(t, step, &replayed, err);

@@ -3,6 +3,7 @@
 #include "core/blas.h"
 #include "core/cpu.h"
 #include "core/real.h"
+#include "core/start.h"
 #include "core/titin.h"
 #include "train/cli/build.h"
 #include "train/cli/command.h"
@@ -43,7 +44,7 @@ static ttn_status gather(ttn_facts *f, ttn_error *err)
     ttn_facts_text(f, "processor_needs", "%s", ttn_cpu_names(ttn_cpu_built, needs, sizeof needs));
     ttn_facts_flag(f, "cuda", ttn_build_has_cuda);
     add_libraries(f);
-    ttn_status status = ttn_blas_start(omp_get_max_threads(), &blas, err);
+    ttn_status status = ttn_blas_start(ttn_start_threads(omp_get_max_threads()), &blas, err);
     if (status != TTN_OK) return status;
     ttn_facts_text(f, "blas", "%s flavour, %s kernel, self-check passed", blas.flavour_name, blas.kernel);
     if (blas.warning[0]) ttn_facts_warn(f, "%s", blas.warning);

@@ -39,7 +39,7 @@ ttn_status ttn_model_argument_open(const ttn_cli_call *call, ttn_model_argument 
 {
     ttn_machine machine;
     ttn_machine_look("", &machine);
-    a->n_thread = machine.cores.usable;
+    a->n_thread = ttn_start_threads(machine.cores.usable);
     ttn_status status = ttn_config_table_of_titin(&a->table, err);
     if (status == TTN_OK) status = ttn_device_cpu(&a->device, err);
     if (status == TTN_OK) status = load(call, a, err);
