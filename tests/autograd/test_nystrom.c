@@ -134,6 +134,53 @@ static void more_heads_than_a_group_start_together(void **state)
     release(&r[1]);
 }
 
+/* Products of hundreds, of which exp is infinite in f32 or 0: weights are those of differences to the largest. A is close to I,
+ * and out is as accurate as the products are. */
+static void products_of_hundreds_leave_out_and_gradients_accurate(void **state)
+{
+    (void)state;
+    enum { M = 12, N = 20 * 192 + 77, D = 20 };
+    static const ttn_attn_nystrom_options attr = {.heads = 2, .landmarks = M};
+    const ttn_span span = {5, N};
+    run r;
+    make_nystrom(&r, &attr, D, 0, &span, 1);
+    fill_all(&r, 640, 1);
+    set_apart(&r, M, 650);
+    double least = HUGE_VAL;
+    double most = 0;
+    for (int64_t e = 5 * r.C; e < r.feed.used.rows * r.C; e++) {
+        r.in[0][e] *= 6;
+        r.in[1][e] *= 6;
+    }
+    for (int64_t t = 0; t < N; t++) {
+        double sum = 0;
+        for (int64_t d = 0; d < D; d++)
+            sum += (double)row_of(&r, r.in[0], 0, 0, t)[d] * (double)row_of(&r, r.in[1], 0, 0, (t + N / 2) % N)[d];
+        least = fmin(least, sum / sqrt((double)D));
+        most = fmax(most, sum / sqrt((double)D));
+    }
+    print_message("# products from %.0f to %.0f\n", least, most);
+    assert_true(least < -200 && most > 200);
+    forward(&r);
+    backward(&r);
+    for (int64_t h = 0; h < 2; h++) {
+        dense d = dense_of(&r, 0, h, M);
+        dense_nystrom(&d, TTN_INVERSE_CHEB_STEPS, 0, NULL);
+        /* f32: eps of a product of 1,000 is 6e-5, and of a softmax's weight, relatively, as much */
+        assert_at_most(difference(&r, &d, 0, h), IS_F32 ? 1e-3 : 1e-11, "out");
+        dense_free(&d);
+    }
+    double size = 0;
+    const int64_t at = span.first * r.C;
+    const double values_differ =
+        dot(N * r.C, r.dout + at, r.out + at, &size) - dot(N * r.C, r.in[2] + at, r.din[2] + at, &size);
+    assert_at_most(fabs(values_differ), (IS_F32 ? 1e-4 : 1e-12) * size, "g . out - v . dv");
+    for (int i = 0; i < 3; i++)
+        for (int64_t e = 0; e < N * r.C; e++)
+            assert_true(isfinite(r.din[i][at + e]));
+    release(&r);
+}
+
 static void a_hundred_thousand_residues(void **state)
 {
     (void)state;
@@ -152,6 +199,33 @@ static void a_hundred_thousand_residues(void **state)
     for (int i = 0; i < 3; i++)
         for (int64_t e = 0; e < span.n * r.C; e++)
             assert_true(isfinite(r.din[i][e]));
+    dense_free(&d);
+    release(&r);
+}
+
+/* Added up in f32, the same two numbers a hundred thousand times lose digits in one direction. (Of rows that are all equal
+ * nothing would be seen: where q and k are the landmarks themselves, what the means are off by leaves out, to first order.) */
+static void means_of_many_rows_keep_their_digits(void **state)
+{
+    (void)state;
+    enum { M = 3, N = 300001, D = 4 };
+    static const ttn_attn_nystrom_options attr = {.heads = 1, .landmarks = M};
+    const ttn_span span = {0, N};
+    run r;
+    make_nystrom(&r, &attr, D, 0, &span, 1);
+    fill_all(&r, 690, 1);
+    for (int i = 0; i < 2; i++) {
+        real row[2 * M * D];
+        fill(row, (int64_t)2 * M * D, 695, 1.5);
+        for (int64_t t = 0; t < N; t++)
+            memcpy(r.in[i] + t * D, row + (2 * ttn_nystrom_segment_of(t, N, M) + t % 2) * D, D * sizeof(real));
+    }
+    forward(&r);
+    dense d = dense_of(&r, 0, 0, M);
+    dense_nystrom(&d, TTN_INVERSE_CHEB_STEPS, 0, NULL);
+    const double apart = difference(&r, &d, 0, 0);
+    print_message("# means of %d rows: out is off by %.2g\n", N / M, apart);
+    assert_at_most(apart, IS_F32 ? 2e-5 : 1e-11, "out");
     dense_free(&d);
     release(&r);
 }
@@ -578,6 +652,55 @@ static void costs_count_the_inverse_and_memory_does_not_grow_with_sequences_beyo
     assert_true(growth > products && growth < 1.1 * products);
 }
 
+/* Every row is one of a sequence that is one row longer than there are landmarks: there is a slot for each, and no other. */
+static void there_are_slots_for_as_many_sequences_as_fit(void **state)
+{
+    (void)state;
+    enum { M = 11, SEQS = 40, D = 4 };
+    static ttn_span span[SEQS];
+    for (int s = 0; s < SEQS; s++)
+        span[s] = (ttn_span){(M + 1) * s, M + 1};
+    static const ttn_attn_nystrom_options attr = {.heads = 2, .landmarks = M};
+    run r;
+    make_nystrom(&r, &attr, D, 0, span, SEQS);
+    assert_int_equal(r.rows, (M + 1) * SEQS);
+    assert_int_equal(r.sig.aux[1].dim[0], SEQS);
+    assert_int_equal(r.sig.aux[2].dim[0], SEQS);
+    fill_all(&r, 660, 1.5);
+    set_apart(&r, M, 670);
+    forward(&r);
+    backward(&r);
+    for (int64_t s = 0; s < SEQS; s++) {
+        dense d = dense_of(&r, s, 1, M);
+        dense_nystrom(&d, TTN_INVERSE_CHEB_STEPS, 0, NULL);
+        assert_at_most(difference(&r, &d, s, 1), IS_F32 ? 1e-4 : 1e-11, "out");
+        dense_free(&d);
+    }
+    release(&r);
+}
+
+/* One long sequence: what is kept, and the scratch of either pass with two threads, beside q, k, v, out and their gradients. */
+static void a_long_sequence_takes_a_twentieth_of_its_inputs_and_outputs(void **state)
+{
+    (void)state;
+    enum { ROWS = 65760, WIDTH = 512 };
+    for (int m = 64; m <= 256; m += 192) {
+        const ttn_attn_nystrom_options attr = {.heads = 8, .landmarks = m};
+        ttn_sig s = {.attr = &attr, .cap = {.rows = ROWS, .seqs = 1}, .n_in = 4};
+        for (int i = 0; i < 3; i++)
+            s.in[i] = ttn_desc_of(TTN_REAL, TTN_ROWS, 2, ROWS, WIDTH, 0);
+        s.in[3].ndim = -1;
+        ttn_error err = {0};
+        assert_ok(ttn_op_attn_nystrom.shape(&s, &err), &err);
+        double more = 0;
+        for (int pass = TTN_FORWARD; pass <= TTN_BACKWARD; pass++)
+            more = fmax(more, (double)(ttn_work_align(s.work[pass]) + 2 * ttn_work_align(s.work_thread[pass])));
+        for (int a = 0; a < s.n_aux; a++)
+            more += (double)ttn_desc_bytes(&s.aux[a]);
+        assert_at_most(more / (8.0 * (double)ttn_desc_bytes(&s.out[0])), 0.05, "beyond inputs and outputs");
+    }
+}
+
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
@@ -591,7 +714,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(nystrom_attention_is_the_definition_at_every_width_of_a_head),
         cmocka_unit_test(more_heads_than_a_group_start_together),
         cmocka_unit_test(gradients_of_many_chunks_respect_what_makes_no_difference),
+        cmocka_unit_test(products_of_hundreds_leave_out_and_gradients_accurate),
         cmocka_unit_test(a_hundred_thousand_residues),
+        cmocka_unit_test(means_of_many_rows_keep_their_digits),
         cmocka_unit_test(short_sequences_have_the_bits_of_exact_attention),
         cmocka_unit_test(a_sequence_has_the_same_bits_alone_first_in_the_middle_and_last),
         cmocka_unit_test(bits_do_not_depend_on_threads_and_groups),
@@ -601,6 +726,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(options_become_attributes),
         cmocka_unit_test(a_kind_records_its_convolution_and_refuses_to_be_causal),
         cmocka_unit_test(costs_count_the_inverse_and_memory_does_not_grow_with_sequences_beyond_slots),
+        cmocka_unit_test(there_are_slots_for_as_many_sequences_as_fit),
+        cmocka_unit_test(a_long_sequence_takes_a_twentieth_of_its_inputs_and_outputs),
     };
     return ttn_test_run(tests);
 }
