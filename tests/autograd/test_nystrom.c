@@ -505,6 +505,42 @@ static void maps_are_rows_of_f_z_b_and_their_means(void **state)
     }
 }
 
+/* What all keys have in common moves all logits of a row alike, and changes no weight; columns that fill landmarks up to a
+ * whole vector do not move with them. */
+static void maps_of_rows_whose_logits_are_far_below_zero_are_right(void **state)
+{
+    (void)state;
+    enum { M = 10, N = 430, D = 6 };
+    static const ttn_span span = {0, N};
+    static const ttn_attn_nystrom_options attr = {.heads = 1, .landmarks = M, .iterations = 4};
+    run r;
+    make_nystrom(&r, &attr, D, 0, &span, 1);
+    fill_all(&r, 145, 1.5);
+    for (int64_t e = 0; e < (int64_t)N * D; e++)
+        r.in[1][e] += 40;
+    forward(&r);
+    int64_t row = 0; /* that of the least L */
+    for (int64_t t = 1; t < N; t++)
+        if (r.aux[0][t] < r.aux[0][row]) row = t;
+    assert_true(r.aux[0][row] < -100); /* e^100 is infinite in f32 */
+    const ttn_call c = call_of(&r);
+    real map[N];
+    ttn_error err = {0};
+    assert_ok(ttn_op_attn_nystrom.attention->map_rows(&c, 0, 0, 1, &row, map, &err), &err);
+    for (int64_t d = 0; d < D; d++) {
+        double sum = 0;
+        for (int64_t t = 0; t < N; t++)
+            sum += (double)map[t] * (double)r.in[2][t * D + d];
+        /* f32: eps of a logit of 100 is 1e-5 */
+        assert_at_most(fabs(sum - (double)r.out[row * D + d]), IS_F32 ? 2e-4 : 1e-11, "a row of the map, times v");
+    }
+    double pool[4];
+    assert_ok(ttn_op_attn_nystrom.attention->map_pool(&c, 0, 0, 2, pool, &err), &err);
+    for (int i = 0; i < 4; i++)
+        assert_true(isfinite(pool[i]));
+    release(&r);
+}
+
 /* Where forward had found an inverse: with lambda 0 there is none for the equal queries of head 1. */
 static void a_map_whose_inverse_fails_says_which(void **state)
 {
@@ -722,6 +758,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bits_do_not_depend_on_threads_and_groups),
         cmocka_unit_test(balanced_landmarks_have_half_the_error_of_fixed_segments),
         cmocka_unit_test(maps_are_rows_of_f_z_b_and_their_means),
+        cmocka_unit_test(maps_of_rows_whose_logits_are_far_below_zero_are_right),
         cmocka_unit_test(a_map_whose_inverse_fails_says_which),
         cmocka_unit_test(options_become_attributes),
         cmocka_unit_test(a_kind_records_its_convolution_and_refuses_to_be_causal),
