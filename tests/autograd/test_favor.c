@@ -506,6 +506,53 @@ static void rows_of_norm_400_are_exact_to_rounding(void **state)
 
 /* ---- what holds without a reference ---- */
 
+/* Where h is one number for all keys, as attention.qk_norm makes it, exp(u - h) and exp(u) have the same quotients; gradients of
+ * keys differ only in the direction in which h grows, along the key. */
+static void with_keys_of_one_norm_positive_is_exp(void **state)
+{
+    (void)state;
+    enum { N = TILE + 30, D = 6, HEADS = 2 };
+    static const ttn_span span = {0, N};
+    static const ttn_favor_kernel kernels[] = {TTN_FAVOR_POSITIVE, TTN_FAVOR_EXP};
+    run r[2];
+    for (int k = 0; k < 2; k++) {
+        make(&r[k], (ttn_attn_favor_options){.heads = HEADS, .kernel = kernels[k]}, D, 24, &span, 1);
+        fill_all(&r[k], 1, ttn_test_seed(), 900);
+        for (int64_t i = 0; i < N * HEADS; i++) {
+            real *key = r[k].in[1] + i * D;
+            double square = 0;
+            for (int64_t d = 0; d < D; d++)
+                square += (double)key[d] * (double)key[d];
+            for (int64_t d = 0; d < D; d++)
+                key[d] *= (real)sqrt(sqrt((double)D) / square);
+        }
+        forward(&r[k]);
+        backward(&r[k]);
+        for (int64_t i = 0; i < N * HEADS; i++) {
+            const real *key = r[k].in[1] + i * D;
+            real *dk = r[k].din[1] + i * D;
+            double along = 0;
+            for (int64_t d = 0; d < D; d++)
+                along += (double)key[d] * (double)dk[d] / sqrt((double)D);
+            for (int64_t d = 0; d < D; d++)
+                dk[d] -= (real)(along * (double)key[d]);
+        }
+    }
+    const real *const a[] = {r[0].out, r[0].din[0], r[0].din[1], r[0].din[2]};
+    const real *const b[] = {r[1].out, r[1].din[0], r[1].din[1], r[1].din[2]};
+    for (int x = 0; x < 4; x++) {
+        double apart = 0;
+        double most = 0;
+        for (int64_t e = 0; e < N * r[0].C; e++) {
+            apart = fmax(apart, fabs((double)a[x][e] - (double)b[x][e]));
+            most = fmax(most, fabs((double)b[x][e]));
+        }
+        assert_at_most(apart / most, sizeof(real) == 4 ? 1e-5 : 1e-13, "positive beside exp");
+    }
+    for (int k = 0; k < 2; k++)
+        release(&r[k]);
+}
+
 static void constant_values_give_a_constant_output(void **state)
 {
     (void)state;
@@ -1032,6 +1079,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(tiles_and_chunks_have_no_seams),
         cmocka_unit_test(a_hundred_thousand_rows),
         cmocka_unit_test(rows_of_norm_400_are_exact_to_rounding),
+        cmocka_unit_test(with_keys_of_one_norm_positive_is_exp),
         cmocka_unit_test(constant_values_give_a_constant_output),
         cmocka_unit_test(permuting_rows_permutes_outputs_and_gradients),
         cmocka_unit_test(a_sequence_has_the_same_bits_alone_first_in_the_middle_and_last),
