@@ -160,7 +160,7 @@ static void products_of_hundreds_leave_out_and_gradients_accurate(void **state)
         most = fmax(most, sum / sqrt((double)D));
     }
     print_message("# products from %.0f to %.0f\n", least, most);
-    assert_true(least < -200 && most > 200);
+    assert_true(least < -100 && most > 200);
     forward(&r);
     backward(&r);
     for (int64_t h = 0; h < 2; h++) {
@@ -377,7 +377,8 @@ static void a_sequence_has_the_same_bits_alone_first_in_the_middle_and_last(void
         }
 }
 
-/* One long sequence of several chunks, and more pairs of a sequence and a head than a group has room for. */
+/* One long sequence of several chunks, and more pairs of a sequence and a head than a group has room for; that
+ * room is no multiple of the heads, which have to be in one group where they start together. */
 static void bits_do_not_depend_on_threads_and_groups(void **state)
 {
     (void)state;
@@ -387,26 +388,59 @@ static void bits_do_not_depend_on_threads_and_groups(void **state)
     for (int s = 1; s <= SHORT; s++)
         span[s] = (ttn_span){span[s - 1].first + (span[s - 1].n + 11) / 12 * 12, s % 7 == 0 ? 9 : 20 + s};
     span[SHORT + 1] = (ttn_span){span[SHORT].first + 96, 8000};
-    static const ttn_attn_nystrom_options attr = {.heads = 3, .landmarks = M};
-    both a;
-    make_both(&a, &attr, 4, span, SHORT + 2);
-    fill_all(&a.attention, 70, 1.5);
-    run_both(&a, 1);
-    for (int threads = 2; threads <= MOST_THREADS; threads += threads == 3 ? 2 : threads == 5 ? 3 : 1) {
-        both b;
-        make_both(&b, &attr, 4, span, SHORT + 2);
-        fill_all(&b.attention, 70, 1.5);
-        run_both(&b, threads);
-        const size_t bytes = (size_t)(a.attention.rows * a.attention.C) * sizeof(real);
-        assert_same_bits(a.attention.out, b.attention.out, bytes);
-        for (int i = 0; i < 4; i++)
-            assert_same_bits(a.attention.din[i], b.attention.din[i], bytes);
-        for (int i = 0; i < 2; i++)
-            assert_same_bits(a.convolution.din[i], b.convolution.din[i], i == 0 ? bytes : 3 * CONV * sizeof(real));
-        assert_same_bits(a.attention.stat, b.attention.stat, sizeof a.attention.stat);
-        release_both(&b);
+    for (int shared = 0; shared < 2; shared++) {
+        const ttn_attn_nystrom_options attr = {
+            .heads = 3, .landmarks = M, .pinv = shared ? TTN_PINV_RAZAVI : TTN_PINV_CHEB, .shared = shared};
+        both a;
+        make_both(&a, &attr, 4, span, SHORT + 2);
+        fill_all(&a.attention, 70, 1.5);
+        run_both(&a, 1);
+        for (int threads = 2; threads <= MOST_THREADS; threads += threads == 3 ? 2 : threads == 5 ? 3 : 1) {
+            both b;
+            make_both(&b, &attr, 4, span, SHORT + 2);
+            fill_all(&b.attention, 70, 1.5);
+            run_both(&b, threads);
+            const size_t bytes = (size_t)(a.attention.rows * a.attention.C) * sizeof(real);
+            assert_same_bits(a.attention.out, b.attention.out, bytes);
+            for (int i = 0; i < 4; i++)
+                assert_same_bits(a.attention.din[i], b.attention.din[i], bytes);
+            for (int i = 0; i < 2; i++)
+                assert_same_bits(a.convolution.din[i], b.convolution.din[i], i == 0 ? bytes : 3 * CONV * sizeof(real));
+            assert_same_bits(a.attention.stat, b.attention.stat, sizeof a.attention.stat);
+            release_both(&b);
+        }
+        release_both(&a);
     }
-    release_both(&a);
+}
+
+/* Published f32 code is off by several per cent here on some processors. */
+static void a_kernels_gradient_over_many_rows_keeps_its_digits(void **state)
+{
+    (void)state;
+    enum { N = 200003, D = 4 };
+    static const ttn_attn_nystrom_options attr = {.heads = 1, .landmarks = 2};
+    const ttn_span span = {0, N};
+    both b;
+    make_both(&b, &attr, D, &span, 1);
+    fill_all(&b.attention, 710, 0.1);
+    real *v = b.attention.in[2];
+    real *g = b.attention.dout;
+    for (int64_t e = 0; e < (int64_t)N * D; e++) { /* so that sums grow with the rows */
+        v[e] = (real)0.7 + v[e] / 8;
+        g[e] = (real)1.3 + g[e] / 8;
+    }
+    run_both(&b, 2);
+    for (int64_t j = 0; j < CONV; j++) {
+        double wanted = 0;
+        for (int64_t t = 0; t < N; t++) {
+            const int64_t u = t + j - (CONV - 1) / 2;
+            for (int64_t d = 0; d < D && u >= 0 && u < N; d++)
+                wanted += (double)g[t * D + d] * (double)v[u * D + d];
+        }
+        /* f32: the last rounding, 6e-8; lanes added up in f32 were off by 1.4e-7 */
+        assert_at_most(fabs((double)b.convolution.din[1][j] / wanted - 1), IS_F32 ? 8e-8 : 1e-12, "dkernel");
+    }
+    release_both(&b);
 }
 
 /* ---- landmarks ---- */
@@ -756,6 +790,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(short_sequences_have_the_bits_of_exact_attention),
         cmocka_unit_test(a_sequence_has_the_same_bits_alone_first_in_the_middle_and_last),
         cmocka_unit_test(bits_do_not_depend_on_threads_and_groups),
+        cmocka_unit_test(a_kernels_gradient_over_many_rows_keeps_its_digits),
         cmocka_unit_test(balanced_landmarks_have_half_the_error_of_fixed_segments),
         cmocka_unit_test(maps_are_rows_of_f_z_b_and_their_means),
         cmocka_unit_test(maps_of_rows_whose_logits_are_far_below_zero_are_right),

@@ -124,6 +124,51 @@ static void cheb_in_eight_steps_is_closer_than_razavi_in_six(void **state)
     ttn_free(x);
 }
 
+/* Z of (A^T A + lambda I) Z = A^T, by elimination. H has a condition of a million, of which f32 would leave one digit. */
+static void by_cholesky_z_has_all_its_digits_in_either_build(void **state)
+{
+    (void)state;
+    enum { M = 64, D = 64 };
+    const ttn_inverse v = {.m = M, .ld = M, .kind = TTN_PINV_EXACT, .lambda = 1e-6};
+    real *x = values(2 * M * D + 2 * M * M);
+    real *a = x + 2 * M * D;
+    real *z = a + M * M;
+    fill(x, (int64_t)2 * M * D, 230, 0.5);
+    landmarks_matrix(M, D, x, x + M * D, a);
+    double *h = memory((size_t)(4 * M * M) * sizeof *h); /* H, then A^T beside it: rows of 2 M */
+    double *exact = h + 2 * M * M;
+    for (int64_t e = 0; e < (int64_t)M * M; e++)
+        exact[e] = (double)a[e];
+    multiply(TTN_T, TTN_N, M, M, M, 1, exact, exact, 0, exact + M * M);
+    for (int64_t i = 0; i < M; i++)
+        for (int64_t j = 0; j < M; j++) {
+            h[i * 2 * M + j] = exact[M * M + i * M + j] + (i == j ? v.lambda : 0);
+            h[i * 2 * M + M + j] = exact[j * M + i];
+        }
+    for (int64_t k = 0; k < M; k++) /* H is positive definite: no rows change places */
+        for (int64_t i = 0; i < M; i++) {
+            if (i == k) continue;
+            const double factor = h[i * 2 * M + k] / h[k * 2 * M + k];
+            for (int64_t j = k; j < (int64_t)2 * M; j++)
+                h[i * 2 * M + j] -= factor * h[k * 2 * M + j];
+        }
+    void *work = memory(ttn_inverse_work(&v, TTN_FORWARD));
+    assert_int_equal(ttn_inverse_forward(&v, a, ttn_inverse_start_of(&v, a).sum, 0, z, work), 0);
+    double worst = 0;
+    double most = 0;
+    for (int64_t i = 0; i < M; i++)
+        for (int64_t j = 0; j < M; j++) {
+            const double wanted = h[i * 2 * M + M + j] / h[i * 2 * M + i];
+            worst = fmax(worst, fabs((double)z[i * M + j] - wanted));
+            most = fmax(most, fabs(wanted));
+        }
+    print_message("# by Cholesky, cond(A) %.0f: Z is off by %.2g\n", condition(M, a), worst / most);
+    assert_at_most(worst / most, IS_F32 ? 1e-7 : 1e-9, "Z");
+    ttn_free(work);
+    ttn_free(h);
+    ttn_free(x);
+}
+
 static void rows_of_the_map_add_up_to_one_when_the_inverse_is_one(void **state)
 {
     (void)state;
@@ -349,6 +394,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cheb_in_eight_steps_is_closer_than_razavi_in_six),
+        cmocka_unit_test(by_cholesky_z_has_all_its_digits_in_either_build),
         cmocka_unit_test(rows_of_the_map_add_up_to_one_when_the_inverse_is_one),
         cmocka_unit_test(statistics_are_those_of_the_worst_sequence),
         cmocka_unit_test(the_largest_row_sum_is_over_all_chunks),
