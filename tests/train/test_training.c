@@ -1,5 +1,6 @@
 /* Runs from their configuration to their end, in folders of their own: stopped at any moment they go on to the bit, what goes
  * wrong is told, and nothing good is lost by it. */
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -374,6 +375,53 @@ static void stopped_at_any_moment_it_goes_on_with_the_same_bits(void **state)
         end(&on);
         assert_int_equal(hash_of_lines(s.folder), whole_lines);
     }
+}
+
+static int is_a_file_of_events(const struct dirent *e)
+{
+    return strncmp(e->d_name, "events.", 7) == 0;
+}
+
+/* The step in the second record of the newest file: from there on, TensorBoard takes what earlier files say for void. */
+static int board_is_void_from(const char *folder)
+{
+    enum { FRAME = 12, CHECKSUM = 4, DATE = 9, KEY_OF_STEP = 2 << 3 };
+    struct dirent **file;
+    size_t size;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/tb", folder);
+    const int n = scandir(path, &file, is_a_file_of_events, alphasort);
+    assert_true(n > 0);
+    snprintf(path, sizeof path, "%s/tb/%s", folder, file[n - 1]->d_name);
+    for (int i = 0; i < n; i++)
+        free(file[i]);
+    free(file);
+    char *bytes = contents(path, &size);
+    const size_t second = FRAME + (size_t)bytes[0] + CHECKSUM + FRAME;
+    assert_true(size > second + DATE + 1);
+    assert_int_equal(bytes[second + DATE], KEY_OF_STEP);
+    const int step = bytes[second + DATE + 1];
+    free(bytes);
+    return step;
+}
+
+/* What was measured after the last step before the checkpoint belongs to it, and stays. */
+static void tensorboard_keeps_what_the_checkpoint_has_seen(void **state)
+{
+    (void)state;
+    ttn_error err = {0};
+    session s = {.folder = in_base("board"), .stop_at_ask = 7};
+    assert_ok(begin(&s, &err), &err);
+    assert_int_equal(board_is_void_from(s.folder), 1);
+    assert_fails(ttn_training_run(s.t, &err), TTN_ESTOPPED, &err, "--resume goes on from there");
+    const int stopped_at = (int)s.steps;
+    end(&s);
+    session on = {.folder = s.folder, .resumes = 1};
+    err = (ttn_error){0};
+    assert_ok(begin(&on, &err), &err);
+    assert_int_equal(ttn_training_facts_of(on.t)->resumed, stopped_at);
+    assert_int_equal(board_is_void_from(s.folder), stopped_at + 1);
+    end(&on);
 }
 
 /* Random projections that are drawn again are states, and functions of the step. */
@@ -853,6 +901,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(another_number_of_threads_has_the_same_bits),
         cmocka_unit_test(the_best_checkpoint_stays),
         cmocka_unit_test(stopped_at_any_moment_it_goes_on_with_the_same_bits),
+        cmocka_unit_test(tensorboard_keeps_what_the_checkpoint_has_seen),
         cmocka_unit_test(attention_with_states_goes_on_with_the_same_bits),
         cmocka_unit_test(automatic_attention_is_that_of_training),
         cmocka_unit_test(attention_says_how_it_is),

@@ -24,8 +24,8 @@
 
 typedef struct ttn_event_file ttn_event_file;
 
-/* A new file in the folder, which is made when it is not there (its parent must be). step: the first that this start of the
- * run will take, if it goes on from a checkpoint; 0: it begins. host: the machine's name. clock NULL: the system's. *ret is
+/* A new file in the folder, which is made when it is not there (its parent must be). step: the first of which this start of
+ * the run can have a record; 0: nothing in earlier files is void. host: the machine's name. clock NULL: the system's. *ret is
  * the caller's. TTN_EINVAL, TTN_EIO, TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_event_file_create(const char *folder, const char *host, int64_t step,
                                               const ttn_clock *clock, ttn_event_file **ret, ttn_error *err);
