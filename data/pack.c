@@ -175,6 +175,7 @@ static ttn_status make_clusters(packing *p, ttn_error *err)
     if (!p->rules->makes_clusters) return TTN_OK;
     int64_t *key = NULL;
     p->progress.phase = TTN_PACK_CLUSTERS;
+    p->progress.sequences = ttn_store_added(p->writer);
     const ttn_sweep_source source = ttn_sweep_of_writer(p->writer, p->rules->fasta.alphabet);
     ttn_status status = ttn_cluster(&source, &p->rules->cluster, tell_clusters, p, &key, &p->facts.cluster, err);
     if (status == TTN_OK) {

@@ -17,6 +17,7 @@ void ttn_run_report_advise(const ttn_training *t, ttn_advice *ret)
         .sequences = f->train.sequences,
         .cropped = f->train.cropped,
         .max_len = f->rules.max_len,
+        .batches = f->batches,
         .skipped = t->standing.trainer.skipped,
         .fill = f->fill,
         .wait = all > 0 ? t->all.waited / all : 0,

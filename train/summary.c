@@ -68,7 +68,7 @@ static void say(ttn_advice *a, const char *format, ...)
 /* How the run itself went. */
 static void advise_on_course(const ttn_course *c, ttn_advice *ret)
 {
-    const double most_waiting = 0.1, least_filled = 0.9, many_cropped = 0.05;
+    const double most_waiting = 0.1, least_filled = 0.9, half_filled = 0.5, many_cropped = 0.05;
     char number[TTN_SHOW_NUMBER];
     if (c->skipped > 0)
         say(ret,
@@ -79,7 +79,12 @@ static void advise_on_course(const ttn_course *c, ttn_advice *ret)
     if (c->wait > most_waiting)
         say(ret, "%.0f %% of the time was spent waiting for data: give it a faster disk, or a larger data.cache",
             100 * c->wait);
-    if (c->fill > 0 && c->fill < least_filled)
+    if (c->batches == 1 && c->fill < half_filled)
+        say(ret,
+            "all proteins together fill %.0f %% of one batch: fewer batch.rows make shorter steps, and more of them of "
+            "as many residues",
+            100 * c->fill);
+    else if (c->fill > 0 && c->fill < least_filled)
         say(ret, "only %.0f %% of the rows held residues: more batch.rows, or more data.max_seqs, fill them better",
             100 * c->fill);
     if (c->sequences > 0 && (double)c->cropped > many_cropped * (double)c->sequences)

@@ -31,6 +31,7 @@ int ttn_best_beats(const ttn_beside *b);
 typedef struct {
     int64_t sequences, cropped; /* of the training set */
     int64_t max_len;            /* to which they were cropped */
+    int64_t batches;            /* that an epoch is */
     int64_t skipped;            /* steps whose loss or gradient was not finite */
     double fill, wait;          /* shares: rows that hold sequences, time spent waiting for data */
 } ttn_course;

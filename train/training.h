@@ -108,6 +108,7 @@ typedef struct {
     int64_t budget, held; /* bytes: for the values of a step; beside them (train/budget.h) */
     int64_t steps;        /* in all */
     double epochs;        /* that they are */
+    int64_t batches;      /* of epoch 0 */
     double fill;          /* share of a batch's rows that hold something, of epoch 0 */
 } ttn_training_facts;
 

@@ -209,6 +209,7 @@ static ttn_status measure_length(ttn_training *t, ttn_error *err)
     if (t->spec.epochs > 0) f->steps = rounded_up((double)t->spec.epochs * steps_of_epoch);
     if (t->spec.residues > 0) f->steps = rounded_up((double)t->spec.residues / (residues / steps_of_epoch));
     f->epochs = (double)f->steps / steps_of_epoch;
+    f->batches = batches;
     f->fill = residues / ((double)batches * (double)f->train.extent.rows);
     return TTN_OK;
 }
@@ -272,6 +273,11 @@ static ttn_status create_trainer(ttn_training *t, ttn_error *err)
     };
     ttn_status status = ttn_optim_spec_of(v, &o.optim, err);
     if (status == TTN_OK) status = ttn_schedule_of(v, t->facts.steps, &o.schedule, err);
+    if (status == TTN_OK && o.schedule.warmup > t->facts.steps)
+        ttn_log_say(t->options.log, TTN_LOG_WARNING,
+                    "schedule.warmup has %" PRId64 " steps and the run %" PRId64
+                    ": it ends before the learning rate has come to optim.lr",
+                    o.schedule.warmup, t->facts.steps);
     if (status == TTN_OK) status = count_parameters(t, err);
     if (status == TTN_OK) status = find_budget(t, &o.budget, err);
     if (status == TTN_OK) status = ttn_trainer_create(&o, &t->trainer, err);

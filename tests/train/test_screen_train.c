@@ -7,6 +7,7 @@
 #include "tests/harness/test.h"
 #include "train/cli/layout.h"
 #include "train/cli/screen_train.h"
+#include "train/cli/screens_of_run.h"
 
 static const ttn_run_start start = {
     .run = "runs/proteins-20k",
@@ -380,12 +381,32 @@ static void advice_follows_from_what_happened(void **state)
     ttn_advise(&good,
                &(ttn_course){.fill = 0.5, .wait = 0.5, .skipped = 1, .sequences = 10, .cropped = 5, .max_len = 9}, &a);
     assert_int_equal(a.n, 4);
+    assert_int_equal(says(&a, "more batch.rows"), 1);
+    /* More rows cannot help who has no more proteins. */
+    ttn_advise(&good, &(ttn_course){.fill = 0.2, .batches = 1}, &a);
+    assert_int_equal(a.n, 1);
+    assert_int_equal(says(&a, "fewer batch.rows"), 1);
+    ttn_advise(&good,
+               &(ttn_course){.fill = 0.5, .wait = 0.5, .skipped = 1, .sequences = 10, .cropped = 5, .max_len = 9}, &a);
     assert_int_equal(says(&a, "not finite") + says(&a, "data.cache") + says(&a, "batch.rows") + says(&a, "max_len"), 4);
     for (int i = 0; i < a.n; i++)
         assert_true(strlen(a.text[i]) < TTN_ADVICE_TEXT - 1); /* none is cut */
     ttn_history_drop(&good);
     ttn_history_drop(&bad);
     ttn_history_drop(&poor);
+}
+
+/* Of one protein there is no standard error. */
+static void a_validation_shows_the_error_that_it_has(void **state)
+{
+    (void)state;
+    char text[TTN_SCREENS_LINE];
+    ttn_validation_result v = {.hidden = {.loss = {2.5, 0.0125}}};
+    const ttn_training_event e = {.what = TTN_TRAINING_EVALUATED, .done = 7, .validation = &v};
+    assert_contains(ttn_screens_evaluated(&e, text),
+                    "step 7: held out, ppl 12.182 (loss 2.5000 \u00b1 0.0125, accuracy");
+    v.hidden.loss.error = (double)NAN;
+    assert_contains(ttn_screens_evaluated(&e, text), "(loss 2.5000, accuracy");
 }
 
 int main(int argc, char **argv)
@@ -396,6 +417,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_line_is_wider_than_the_window),
         cmocka_unit_test(colours_go_around_terms_and_change_no_text),
         cmocka_unit_test(nothing_known_is_nothing_shown),
+        cmocka_unit_test(a_validation_shows_the_error_that_it_has),
         cmocka_unit_test(the_line_has_its_fields_in_fixed_columns),
         cmocka_unit_test(a_number_out_of_all_bounds_leaves_the_fields_in_order),
         cmocka_unit_test(what_does_not_fit_is_left_out_the_least_important_first),

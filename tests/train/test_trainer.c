@@ -339,7 +339,7 @@ static void a_step_that_is_not_finite_changes_nothing_and_is_counted(void **stat
     world w;
     ttn_error err = {0}, why = {0};
     build(&w, &(way){.rows = 480, .shards = 2});
-    step(&w);
+    const int64_t seen = step(&w).residues;
     poison(&w, "layer.1.ffn.up.bias", (real)NAN);
     const uint64_t before = hash(&w);
     const ttn_step s = step(&w);
@@ -350,6 +350,7 @@ static void a_step_that_is_not_finite_changes_nothing_and_is_counted(void **stat
     assert_int_equal(at.steps, 2);
     assert_int_equal(at.skipped, 1);
     assert_int_equal(at.in_a_row, 1);
+    assert_int_equal(at.residues, seen + s.residues); /* its place in the data is behind them */
     int64_t shard;
     assert_ok(ttn_trainer_trap(w.t, &s, &shard, &why, &err), &err);
     assert_int_equal(shard, 0);
@@ -385,6 +386,31 @@ static void moments_do_not_count_what_was_skipped(void **state)
     assert_true(largest > 0);
     tear_down(&w);
     tear_down(&twin);
+}
+
+/* The first update of AdamW moves a weight by the learning rate, whatever its gradient is, since means are divided by what
+ * they lack of so young; when two updates were counted it would be by 0.74 of it. */
+static void the_first_update_behind_a_skipped_step_is_the_first(void **state)
+{
+    (void)state;
+    world w;
+    static const char bias[] = "layer.1.ffn.up.bias"; /* without decay */
+    build(&w, &(way){.rows = 480});
+    poison(&w, "norm.gain", (real)INFINITY);
+    assert_true(step(&w).is_skipped);
+    poison(&w, "norm.gain", 1);
+    ttn_weights *weights = ttn_trainer_weights(w.t);
+    const int i = ttn_weights_find(weights, bias);
+    const real *value = ttn_weights_address(weights, i, TTN_SLAB_VALUE);
+    const int64_t n = ttn_desc_numel(&ttn_weights_at(weights, i)->desc);
+    double largest = 0;
+    for (int64_t k = 0; k < n; k++)
+        assert_true(value[k] == 0);
+    const ttn_step s = step(&w);
+    for (int64_t k = 0; k < n; k++)
+        largest = fmax(largest, fabs((double)value[k]));
+    assert_true(fabs(largest / s.lr - 1) < 1e-3); /* eps beside a small gradient */
+    tear_down(&w);
 }
 
 /* ---- who reads the weights ---- */
@@ -494,6 +520,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(going_on_with_other_data_is_refused),
         cmocka_unit_test(a_step_that_is_not_finite_changes_nothing_and_is_counted),
         cmocka_unit_test(moments_do_not_count_what_was_skipped),
+        cmocka_unit_test(the_first_update_behind_a_skipped_step_is_the_first),
         cmocka_unit_test(whoever_reads_the_weights_is_waited_for_before_they_change),
         cmocka_unit_test(evaluation_depends_on_weights_alone),
     };

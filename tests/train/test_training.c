@@ -90,7 +90,8 @@ typedef struct {
     const char *const *setting; /* NULL at the end; NULL: none */
     int resumes, may_change, n_thread;
     const char *checkpoint;
-    int64_t stop_at_ask; /* the wish to stop comes with this answer; 0: never */
+    int64_t stop_at_ask;  /* the wish to stop comes with this answer; 0: never */
+    int64_t stop_at_step; /* or when so many steps are made; 0: never */
     int64_t save_at_ask;
     int stops_packing;
     int64_t poison_at, heal_at; /* behind this step a weight becomes huge, and what it was; 0: never */
@@ -150,6 +151,7 @@ static ttn_wish wish(void *ctx)
     session *s = ctx;
     s->asked++;
     if (s->asked == s->stop_at_ask) return TTN_WISH_STOP;
+    if (s->stop_at_step > 0 && s->steps >= s->stop_at_step) return TTN_WISH_STOP;
     return s->asked == s->save_at_ask ? TTN_WISH_SAVE : TTN_WISH_NONE;
 }
 
@@ -346,7 +348,37 @@ static void the_best_checkpoint_stays(void **state)
     assert_int_equal(step[0], STEPS);
     assert_int_equal(step[1], (int64_t)loss->step[lowest]);
     ttn_free(step);
+    /* Nor does a run that was stopped in between take a worse one for the best. */
+    const int64_t best = (int64_t)loss->step[lowest];
     end(&s);
+    session stopped = {.folder = in_base("best-stopped"), .setting = setting, .stop_at_step = best + 1};
+    assert_ok(begin(&stopped, &err), &err);
+    assert_int_equal(ttn_training_run(stopped.t, NULL), TTN_ESTOPPED);
+    end(&stopped);
+    session on = {.folder = stopped.folder, .setting = setting, .resumes = 1};
+    complete(&on);
+    assert_true(on.evaluated > 0);
+    assert_int_equal(on.n_best, 0);
+    assert_int_equal(ttn_run_best(on.folder), best);
+    end(&on);
+}
+
+static void a_warm_up_beyond_the_end_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *warmup;
+        int is_said;
+    } cases[] = {{"schedule.warmup=13", 1}, {"schedule.warmup=12", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const setting[] = {cases[i].warmup, NULL};
+        session s = {.setting = setting};
+        ttn_error err = {0};
+        assert_ok(begin(&s, &err), &err);
+        const char *const said = strstr(s.said, "schedule.warmup has 13 steps and the run 12: it ends before");
+        assert_int_equal(said != NULL, cases[i].is_said);
+        end(&s);
+    }
 }
 
 /* ---- stopped, and going on ---- */
@@ -856,6 +888,21 @@ static void three_in_a_row_end_the_run_and_leave_the_good_checkpoint(void **stat
     ttn_free(saved);
 }
 
+static void three_in_a_row_are_three_also_when_the_run_was_stopped_between_them(void **state)
+{
+    (void)state;
+    session s = {.folder = in_base("nan-2-and-1"), .poison_at = 7, .stop_at_step = 9};
+    ttn_error err = {0};
+    assert_ok(begin(&s, &err), &err);
+    assert_int_equal(ttn_training_run(s.t, NULL), TTN_ESTOPPED);
+    end(&s);
+    session on = {.folder = s.folder, .resumes = 1};
+    assert_ok(begin(&on, &err), &err);
+    assert_fails(ttn_training_run(on.t, &err), TTN_ENUMERIC, &err, "3 steps one behind the other");
+    assert_int_equal(on.steps, 1);
+    end(&on);
+}
+
 /* ---- a full disk ---- */
 
 /* No space can be taken for any checkpoint: training goes on, each is told, and the end of the run says that it is not
@@ -900,6 +947,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_run_leaves_what_it_says),
         cmocka_unit_test(another_number_of_threads_has_the_same_bits),
         cmocka_unit_test(the_best_checkpoint_stays),
+        cmocka_unit_test(a_warm_up_beyond_the_end_is_said),
         cmocka_unit_test(stopped_at_any_moment_it_goes_on_with_the_same_bits),
         cmocka_unit_test(tensorboard_keeps_what_the_checkpoint_has_seen),
         cmocka_unit_test(attention_with_states_goes_on_with_the_same_bits),
@@ -921,6 +969,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(stopped_while_packing_nothing_is_left),
         cmocka_unit_test(a_step_that_is_not_finite_is_skipped_and_written_down),
         cmocka_unit_test(three_in_a_row_end_the_run_and_leave_the_good_checkpoint),
+        cmocka_unit_test(three_in_a_row_are_three_also_when_the_run_was_stopped_between_them),
         cmocka_unit_test(a_full_disk_is_told_and_training_goes_on),
     };
     const int failed = ttn_test_run(tests);

@@ -138,11 +138,12 @@ char *ttn_screens_progress(const ttn_training_event *e, int width, char *text)
 char *ttn_screens_evaluated(const ttn_training_event *e, char *text)
 {
     const ttn_validation_part *h = &e->validation->hidden;
+    char error[TTN_SHOW_NUMBER] = ""; /* a single protein has none */
+    if (isfinite(h->loss.error)) snprintf(error, sizeof error, " ± %.4f", h->loss.error);
     snprintf(text, TTN_SCREENS_LINE,
              "step %" PRId64
-             ": held out, ppl %.3f (loss %.4f ± %.4f, accuracy %.3f); by frequencies %.3f, by composition "
-             "%.3f%s",
-             e->done, exp(h->loss.mean), h->loss.mean, h->loss.error, h->accuracy.mean, exp(h->frequency.mean),
+             ": held out, ppl %.3f (loss %.4f%s, accuracy %.3f); by frequencies %.3f, by composition %.3f%s",
+             e->done, exp(h->loss.mean), h->loss.mean, error, h->accuracy.mean, exp(h->frequency.mean),
              exp(h->composition.mean), e->is_best ? "; the best so far" : "");
     return text;
 }
