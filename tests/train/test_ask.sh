@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin plan, eval and fill as people and scripts meet them: what they print, and what they refuse in which words.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 62
+plan 65
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -127,6 +127,11 @@ run eval tiny - --json < small.fa
 same 'standard input is a FASTA' "$code $(grep -c '"-"' <<< "$out")" '0 1'
 run eval tiny small.fa data.max_len=0 --json
 check 'longer sequences than a batch of training has room for are whole' test "$(sed -n 's|^    "residues": \(.*\),|\1|p' <<< "$out")" -gt 20000
+check 'none is cropped then' grep -q '"cropped": 0,' <<< "$out"
+run eval tiny small.fa data.max_len=100 --json
+check 'how many are cropped stands there' grep -q '"cropped": [1-9]' <<< "$out"
+run eval tiny small.fa data.max_len=100
+check 'and is told' grep -q 'longer than data.max_len, 100 residues, a piece was evaluated; data.max_len=0 takes' <<< "$(tr -s '\n ' ' ' <<< "$out$err")"
 
 refused 'no model' 2 'nowhere: there is no such run, checkpoint or file' eval nowhere "$store"
 refused 'no data' 2 'no data is named' eval tiny batch.rows=960

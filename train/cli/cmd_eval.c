@@ -1,4 +1,5 @@
 /* titin eval MODEL DATA...: how well a model predicts hidden residues, by train/evaluate.h. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include "core/number.h"
 #include "train/cli/command.h"
@@ -50,7 +51,7 @@ static int show_part(void *ctx, double part)
 }
 
 static ttn_status evaluate(const ttn_cli_call *call, const ttn_model_argument *a, const ttn_eval_data_facts *d,
-                           int64_t maskings, ttn_validation_result *ret, ttn_error *err)
+                           int64_t maskings, ttn_validation_result *ret, ttn_capacity *ret_capacity, ttn_error *err)
 {
     const ttn_loaded *m = a->model;
     ttn_evaluator *e = NULL;
@@ -74,10 +75,12 @@ static ttn_status evaluate(const ttn_cli_call *call, const ttn_model_argument *a
     if (status == TTN_OK) status = ttn_evaluator_run(e, ret, err);
     ttn_evaluator_destroy(e);
     ttn_status_line_end(&line);
+    *ret_capacity = o.capacity;
     return status;
 }
 
-static void tell_data(const ttn_eval_data_facts *d, const char *const *path, int n, int64_t maskings, ttn_facts *f)
+static void tell_data(const ttn_eval_data_facts *d, const char *const *path, int n, int64_t maskings, int64_t cropped,
+                      int64_t max_len, ttn_facts *f)
 {
     ttn_facts_open(f, "data");
     ttn_facts_open_list(f, "path");
@@ -87,9 +90,15 @@ static void tell_data(const ttn_eval_data_facts *d, const char *const *path, int
     ttn_facts_text(f, "side", "%s", d->side ? "held out" : "all");
     ttn_facts_integer(f, "sequences", d->sequences);
     ttn_facts_integer(f, "residues", d->residues);
+    ttn_facts_integer(f, "cropped", cropped);
     ttn_facts_integer(f, "maskings", maskings);
     ttn_facts_text(f, "frequencies_of", "%s", d->is_store ? "what is not held out" : "these sequences");
     ttn_facts_close(f);
+    if (cropped > 0)
+        ttn_facts_warn(f,
+                       "of sequences longer than data.max_len, %" PRId64
+                       " residues, a piece was evaluated; data.max_len=0 takes them whole",
+                       max_len);
 }
 
 static ttn_status show(const ttn_cli_call *call, ttn_facts *f, ttn_error *err)
@@ -117,14 +126,15 @@ static ttn_status evaluate_on(const ttn_cli_call *call, const ttn_model_argument
     const ttn_values *values = ttn_config_values(a->model->config);
     ttn_eval_data *data = NULL;
     ttn_validation_result result;
+    ttn_capacity capacity;
     int64_t maskings;
     if (n == 0) return TTN_FAIL(err, TTN_EINVAL, "no data is named; titin eval MODEL DATA...");
     ttn_status status = read_maskings(call, is_causal, &maskings, err);
     if (status == TTN_OK) status = ttn_eval_data_open(path, n, ttn_cli_given(call, "all"), values, &data, err);
-    if (status == TTN_OK) status = evaluate(call, a, ttn_eval_data_of(data), maskings, &result, err);
+    if (status == TTN_OK) status = evaluate(call, a, ttn_eval_data_of(data), maskings, &result, &capacity, err);
     if (status == TTN_OK) {
         ttn_model_argument_tell(a, f);
-        tell_data(ttn_eval_data_of(data), path, n, maskings, f);
+        tell_data(ttn_eval_data_of(data), path, n, maskings, capacity.cropped, a->model->rules.max_len, f);
         ttn_eval_tell(&result, is_causal, f);
         status = show(call, f, err);
     }
