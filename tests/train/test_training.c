@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/clock.h"
 #include "core/hash.h"
 #include "core/memory.h"
 #include "core/rng.h"
@@ -284,6 +285,23 @@ static uint64_t hash_of_lines(const char *folder)
 
 /* What a run that nobody stops comes to. */
 static uint64_t whole, whole_lines;
+static int64_t whole_best;
+
+/* Every step was logged: together they take no longer than the run, and no more rows than there are. */
+static void assert_performance(const session *s, double seconds)
+{
+    const ttn_history *h = ttn_training_history(s->t);
+    const ttn_series *taken = ttn_history_find(h, ttn_metric_perf_step_s);
+    const ttn_series *fill = ttn_history_find(h, ttn_metric_perf_fill);
+    double sum = 0;
+    assert_int_equal(taken->n, STEPS);
+    assert_int_equal(fill->n, STEPS);
+    for (int i = 0; i < STEPS; i++) {
+        sum += taken->value[i];
+        assert_true(fill->value[i] > 0.3 && fill->value[i] <= 1);
+    }
+    assert_true(sum > 0 && sum <= seconds);
+}
 
 /* ---- a run that goes well ---- */
 
@@ -291,7 +309,9 @@ static void a_run_leaves_what_it_says(void **state)
 {
     (void)state;
     session s = {.folder = in_base("whole")};
+    const double begun = ttn_clock_now(NULL);
     complete(&s);
+    assert_performance(&s, ttn_clock_now(NULL) - begun);
     whole = hash(&s);
     assert_int_equal(s.steps, STEPS);
     assert_int_equal(s.evaluated, STEPS / EVAL_EVERY);
@@ -299,6 +319,7 @@ static void a_run_leaves_what_it_says(void **state)
     assert_int_equal(ttn_training_facts_of(s.t)->resumed, -1);
     end(&s);
     whole_lines = hash_of_lines(in_base("whole"));
+    whole_best = ttn_run_best(in_base("whole"));
     const char *const files[] = {"config.resolved.yaml", "run.json",  "metrics.jsonl", "tb", "loss.svg",
                                  "report.html",          "ckpt/best", "ckpt/latest"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
@@ -406,6 +427,7 @@ static void stopped_at_any_moment_it_goes_on_with_the_same_bits(void **state)
         assert_int_equal(hash(&on), whole);
         end(&on);
         assert_int_equal(hash_of_lines(s.folder), whole_lines);
+        assert_int_equal(ttn_run_best(s.folder), whole_best);
     }
 }
 
@@ -576,6 +598,7 @@ static void a_wish_to_save_is_fulfilled_and_changes_nothing(void **state)
     const char *const setting[] = {"train.save_every=0", "train.eval_every=0", NULL};
     session s = {.folder = in_base("wish"), .setting = setting, .save_at_ask = 6};
     complete(&s);
+    assert_int_equal(s.evaluated, 1); /* at the end */
     end(&s);
     assert_true(is_there(in_base("wish/ckpt/step-00000005")));
     assert_true(is_there(in_base("wish/ckpt/step-00000012")));
