@@ -148,7 +148,7 @@ static ttn_status find_place(ttn_atomic *a, const char *path, ttn_error *err)
     a->final = ttn_arena_text(a->texts, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name);
     if (!a->final) return no_memory(a, err);
     a->parent = ttn_disk_open(real, O_RDONLY | O_DIRECTORY, 0);
-    if (a->parent < 0) return fail(a, TTN_EIO, errno, "open its folder", folder, err);
+    if (a->parent < 0) return fail(a, ttn_disk_fault(errno), errno, "open its folder", folder, err);
     return TTN_OK;
 }
 

@@ -42,6 +42,22 @@ void ttn_build(ttn_builder *b, const char *format, ...)
     b->n += (size_t)n;
 }
 
+void ttn_build_word(ttn_builder *b, const char *word)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=:,./@%";
+    if (*word && word[strspn(word, plain)] == 0) {
+        ttn_build(b, "%s", word);
+        return;
+    }
+    /* Between single quotes nothing is special but the quote, which stands outside of them behind a backslash. */
+    ttn_build(b, "'");
+    for (const char *quote = strchr(word, '\''); quote; quote = strchr(word, '\'')) {
+        ttn_build(b, "%.*s'\\''", (int)(quote - word), word);
+        word = quote + 1;
+    }
+    ttn_build(b, "%s'", word);
+}
+
 /* Characters of UTF-8 since the last line end. */
 static size_t column_of(const ttn_builder *b)
 {

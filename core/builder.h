@@ -20,6 +20,9 @@ typedef struct {
 void ttn_build(ttn_builder *b, const char *format, ...) TTN_PRINTF(2, 3);
 void ttn_build_bytes(ttn_builder *b, const void *bytes, size_t n);
 
+/* A word of a command that a shell is to read as it is: in quotes where it needs them. */
+void ttn_build_word(ttn_builder *b, const char *word);
+
 /* Spaces until the line that is being written has at least `column` characters. */
 void ttn_build_pad(ttn_builder *b, size_t column);
 

@@ -147,6 +147,8 @@ const char *ttn_disk_advice(int error)
         return "; raise the limit on open files (ulimit -n)";
     case ENAMETOOLONG:
         return "; choose a shorter name";
+    case ENOTDIR:
+        return "; a file stands where a folder is wanted";
     case ENOMEM:
         return "; end other programs";
     default:

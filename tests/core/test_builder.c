@@ -33,10 +33,44 @@ static void a_text_grows_is_padded_and_says_when_there_is_no_memory(void **state
     assert_null(b.text);
 }
 
+/* What a shell makes of it is the word again. */
+static void words_of_a_command_are_what_a_shell_reads(void **state)
+{
+    (void)state;
+    static const char *const words[][2] = {
+        {"train.out=run/a-1,b:2@x%+_", "train.out=run/a-1,b:2@x%+_"},
+        {"", "''"},
+        {"my proteins.fa", "'my proteins.fa'"},
+        {"it's", "'it'\\''s'"},
+        {"''", "''\\'''\\'''"},
+        {"data.train=[a.fa, b.fa]", "'data.train=[a.fa, b.fa]'"},
+        {"~/x#{1}`$(y)!", "'~/x#{1}`$(y)!'"},
+        {"a\nb", "'a\nb'"},
+        {"Prot\xC3\xA9ine", "'Prot\xC3\xA9ine'"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        ttn_error err = {0};
+        ttn_builder b = {0};
+        char *text = NULL;
+        ttn_build_word(&b, words[i][0]);
+        assert_ok(ttn_builder_finish(&b, "the word", &text, &err), &err);
+        assert_string_equal(text, words[i][1]);
+        ttn_build(&b, "printf %%s %s", text);
+        free(text);
+        assert_ok(ttn_builder_finish(&b, "the command", &text, &err), &err);
+        const char *const argv[] = {"/bin/sh", "-c", text, NULL};
+        const ttn_child c = ttn_run_program((ttn_child_limit){0}, argv);
+        assert_int_equal(c.exit_code, 0);
+        assert_string_equal(c.output, words[i][0]);
+        free(text);
+    }
+}
+
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_of_a_command_are_what_a_shell_reads),
         cmocka_unit_test(a_text_grows_is_padded_and_says_when_there_is_no_memory),
     };
     return ttn_test_run(tests);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 48
+plan 51
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -61,6 +61,8 @@ check 'with a first screen' grep -q '^titin trains whole' <<< "$out"
 check 'with its first loss beside that of knowing nothing' grep -q 'first loss .* ln 33' <<< "$out"
 check 'with lines of progress on stderr' grep -q '^step  *[0-9]*/20 .* loss ' <<< "$err"
 check 'with a last screen' grep -q '^done: 20 steps in ' <<< "$out"
+try=$(sed -n 's/^ *to try it *titin //p' <<< "$out")
+check 'whose command to try the model works as it is' bash -c "'$titin' $try"
 for file in config.resolved.yaml run.json metrics.jsonl loss.svg report.html ckpt/best ckpt/latest; do
     check "leaves $file" test -s "whole/$file"
 done
@@ -168,6 +170,10 @@ empty 'nor any folder around it' "$(ls -A mine)"
 train train.out=mine/runs/new/x
 same 'and the same folder serves the next try' "$code $(ls mine/runs/new)" "0 data
 x"
+
+touch file
+refused 'a file where the run is to be' 2 'file: is no folder, and a run' train.out=file
+refused 'or a folder around it' 2 'a file stands where a folder is wanted' train.out=file/run
 
 cp -r whole foreign
 rm -rf foreign/ckpt/*

@@ -77,9 +77,14 @@ static ttn_status resume_command(const ttn_cli_call *call, char **ret, ttn_error
 {
     ttn_builder b = {0};
     ttn_build(&b, "titin train");
-    if (ttn_cli_value(call, "preset")) ttn_build(&b, " --preset %s", ttn_cli_value(call, "preset"));
-    for (int i = 0; i < call->n_argument; i++)
-        ttn_build(&b, strpbrk(call->argument[i], " \t\"'*?$&;()<>|\\") ? " '%s'" : " %s", call->argument[i]);
+    if (ttn_cli_value(call, "preset")) {
+        ttn_build(&b, " --preset ");
+        ttn_build_word(&b, ttn_cli_value(call, "preset"));
+    }
+    for (int i = 0; i < call->n_argument; i++) {
+        ttn_build(&b, " ");
+        ttn_build_word(&b, call->argument[i]);
+    }
     ttn_build(&b, " --resume");
     return ttn_builder_finish(&b, "the command that goes on", ret, err);
 }

@@ -83,14 +83,19 @@ static void print_device(const ttn_terminal *t, const ttn_run_start *s)
     print(t, "device", &m);
 }
 
+static const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* At most five lines. */
 static void print_data(const ttn_terminal *t, const ttn_run_start *s)
 {
     meaning m = {""};
     numbers n;
     if (s->data.sequences > 0)
-        add(&m, "%s proteins, %s residues", ttn_show_count(s->data.sequences, n.a),
-            ttn_show_count(s->data.residues, n.b));
+        add(&m, "%s protein%s, %s residue%s", ttn_show_count(s->data.sequences, n.a), plural(s->data.sequences),
+            ttn_show_count(s->data.residues, n.b), plural(s->data.residues));
     if (s->data.source) add(&m, " in %s", s->data.source);
     if (s->data.files > 1) add(&m, " and %s more", ttn_show_count(s->data.files - 1, n.a));
     if (s->data.longest > 0) {
@@ -108,8 +113,8 @@ static void print_data(const ttn_terminal *t, const ttn_run_start *s)
     }
     if (s->data.cropped > 0) {
         next_line(&m);
-        add(&m, "%s are longer than %s: cropped, to another part every time", ttn_show_count(s->data.cropped, n.a),
-            ttn_show_count(s->data.max_len, n.b));
+        add(&m, "%s %s longer than %s: cropped, to another part every time", ttn_show_count(s->data.cropped, n.a),
+            s->data.cropped == 1 ? "is" : "are", ttn_show_count(s->data.max_len, n.b));
     }
     if (s->data.twice + s->data.mended > 0) {
         next_line(&m);
@@ -126,8 +131,8 @@ static void print_model(const ttn_terminal *t, const ttn_run_start *s)
     meaning m = {""};
     numbers n;
     if (s->model.layers > 0)
-        add(&m, "%" PRId64 " layer%s of width %" PRId64 ", %" PRId64 " heads", s->model.layers,
-            s->model.layers == 1 ? "" : "s", s->model.width, s->model.heads);
+        add(&m, "%" PRId64 " layer%s of width %" PRId64 ", %" PRId64 " head%s", s->model.layers,
+            plural(s->model.layers), s->model.width, s->model.heads, plural(s->model.heads));
     if (s->model.attention) add(&m, "; attention %s", s->model.attention);
     if (s->model.parameters > 0) add(&m, "; %s parameters", ttn_show_count(s->model.parameters, n.a));
     print(t, "model", &m);
@@ -152,8 +157,8 @@ static void print_batch(const ttn_terminal *t, const ttn_run_start *s)
     meaning m = {""};
     numbers n;
     if (s->batch.rows > 0)
-        add(&m, "%s rows and up to %s proteins", ttn_show_count(s->batch.rows, n.a),
-            ttn_show_count(s->batch.seqs, n.b));
+        add(&m, "%s rows and up to %s protein%s", ttn_show_count(s->batch.rows, n.a),
+            ttn_show_count(s->batch.seqs, n.b), plural(s->batch.seqs));
     if (s->batch.fill > 0) add(&m, ", %.1f %% filled", 100 * s->batch.fill);
     if (s->batch.shards > 1) add(&m, "; %s of them a step", ttn_show_count(s->batch.shards, n.c));
     print(t, "batch", &m);
@@ -336,8 +341,9 @@ static void print_best(const ttn_terminal *t, const ttn_best *b)
     add(&m, " at step %s", ttn_show_count((int64_t)b->step, n.a));
     if (isfinite(b->accuracy)) add(&m, ", %.1f %% right", 100 * b->accuracy);
     if (isfinite(b->targets) && isfinite(b->sequences))
-        add(&m, "; %s hidden residues of %s proteins that were held out", ttn_show_count((int64_t)b->targets, n.b),
-            ttn_show_count((int64_t)b->sequences, n.c));
+        add(&m, "; %s hidden residue%s of %s protein%s that %s held out", ttn_show_count((int64_t)b->targets, n.b),
+            plural((int64_t)b->targets), ttn_show_count((int64_t)b->sequences, n.c), plural((int64_t)b->sequences),
+            (int64_t)b->sequences == 1 ? "was" : "were");
     print(t, "best", &m);
 }
 
@@ -386,7 +392,7 @@ void ttn_screen_end(const ttn_terminal *t, const ttn_run_end *e)
     char time[TTN_SHOW_NUMBER];
     ttn_show_seconds(e->seconds, time);
     if (e->step >= e->steps)
-        print_title(t, "done: %s steps in %s, %s residues", ttn_show_count(e->step, n.a), time,
+        print_title(t, "done: %s step%s in %s, %s residues", ttn_show_count(e->step, n.a), plural(e->step), time,
                     ttn_show_count(e->residues, n.b));
     else
         print_title(t, "stopped after step %s of %s, after %s and %s residues", ttn_show_count(e->step, n.a),
@@ -395,7 +401,7 @@ void ttn_screen_end(const ttn_terminal *t, const ttn_run_end *e)
     print_baselines(t, e->best);
     print_files(t, e->run);
     print_command(t, "to go on", e->resume);
-    print_command(t, "to try it", e->evaluate);
+    print_command(t, "to try it", e->fill);
     print_advice(t, e->advice);
     fflush(t->out);
 }

@@ -72,8 +72,8 @@ typedef struct {
     double seconds;   /* of this start of the run */
     int64_t residues; /* seen since the first step */
     const ttn_best *best;
-    const char *resume;   /* the command that goes on; NULL: it is at its end */
-    const char *evaluate; /* a command to try the model with; NULL: left out */
+    const char *resume; /* the command that goes on; NULL: it is at its end */
+    const char *fill;   /* a command to try the model with; NULL: left out */
     const ttn_advice *advice;
 } ttn_run_end;
 

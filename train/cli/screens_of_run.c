@@ -1,8 +1,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/blas.h"
+#include "core/builder.h"
 #include "core/real.h"
 #include "train/cli/screens_of_run.h"
 #include "train/run_report.h"
@@ -176,6 +178,20 @@ char *ttn_screens_packing(const ttn_pack_progress *p, char *text)
 
 /* ---- the last screen ---- */
 
+/* "titin fill run/a MKT_YIAKQ", for a model that predicts hidden residues; else, and without memory, NULL. The caller's
+ * (free). */
+static char *fill_command(const ttn_training_facts *f)
+{
+    ttn_builder b = {0};
+    char *ret;
+    ttn_error err;
+    if (f->spec->objective != TTN_OBJECTIVE_MLM) return NULL;
+    ttn_build(&b, "titin fill ");
+    ttn_build_word(&b, f->folder);
+    ttn_build(&b, " MKT_YIAKQ");
+    return ttn_builder_finish(&b, "the command that fills", &ret, &err) == TTN_OK ? ret : NULL;
+}
+
 void ttn_screens_end(const ttn_terminal *t, ttn_training *run, const char *resume, double seconds)
 {
     const ttn_training_facts *f = ttn_training_facts_of(run);
@@ -184,6 +200,7 @@ void ttn_screens_end(const ttn_terminal *t, ttn_training *run, const char *resum
     const ttn_best best = ttn_best_of(h);
     ttn_advice advice;
     ttn_run_report_advise(run, &advice);
+    char *fill = resume ? NULL : fill_command(f);
     const ttn_run_end e = {
         .run = f->folder,
         .step = at.steps,
@@ -192,7 +209,9 @@ void ttn_screens_end(const ttn_terminal *t, ttn_training *run, const char *resum
         .residues = at.residues,
         .best = &best,
         .resume = resume,
+        .fill = fill,
         .advice = &advice,
     };
     ttn_screen_end(t, &e);
+    free(fill);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/disk.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "train/files/reader.h"
@@ -29,8 +30,7 @@ static ttn_status open_file(ttn_reader *r, const char *path, ttn_error *err)
     r->fd = (int)TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (r->fd < 0) {
         int error = errno;
-        int is_path = error == ENOENT || error == ENOTDIR || error == ELOOP || error == ENAMETOOLONG;
-        return TTN_FAIL(err, is_path ? TTN_EINVAL : TTN_EIO, "%s: cannot be opened: %s", r->name, strerror(error));
+        return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be opened: %s", r->name, strerror(error));
     }
     struct stat about;
     if (fstat(r->fd, &about) != 0)

@@ -77,6 +77,13 @@ static ttn_status path_in(const char *path, const char *name, char *ret, ttn_err
 
 /* ---- one writer ---- */
 
+static ttn_status is_no_folder(const char *path, ttn_error *err)
+{
+    char shown[TTN_TAIL_ROOM];
+    return TTN_FAIL(err, TTN_EINVAL, "%s: is no folder, and a run's is to be there; choose another name",
+                    ttn_text_tail(path, shown));
+}
+
 static ttn_status make_folder(const char *path, ttn_error *err)
 {
     struct stat about;
@@ -88,7 +95,7 @@ static ttn_status make_folder(const char *path, ttn_error *err)
                         error == ENOENT ? "; create the folder it lies in first (mkdir -p)" : ttn_disk_advice(error));
     }
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode)) return TTN_OK;
-    return TTN_FAIL(err, TTN_EINVAL, "%s: is no folder, and a run's is to be there; choose another name", shown);
+    return is_no_folder(path, err);
 }
 
 /* What temporaries and trash are of: a checkpoint, or the link. */
@@ -196,7 +203,9 @@ static ttn_status open_checkpoints(const char *path, DIR **ret, ttn_error *err)
     *ret = opendir(folder);
     if (*ret || errno == ENOENT) return TTN_OK;
     int error = errno;
-    return TTN_FAIL(err, TTN_EIO, "%s: cannot be looked through: %s%s", ttn_text_tail(folder, shown), strerror(error),
+    struct stat about;
+    if (stat(path, &about) == 0 && !S_ISDIR(about.st_mode)) return is_no_folder(path, err);
+    return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be looked through: %s%s", ttn_text_tail(folder, shown), strerror(error),
                     ttn_disk_advice(error));
 }
 
