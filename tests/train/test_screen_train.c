@@ -30,7 +30,12 @@ static const ttn_run_start start = {
              .twice = 37,
              .mended = 3},
     .model = {.layers = 6, .width = 128, .heads = 8, .vocabulary = 33, .parameters = 1234567, .attention = "favor"},
-    .memory = {.predicted = 1288490189, .budget = (int64_t)6 << 30, .blocks = 6, .recomputed = 4, .more = 0.21},
+    .memory = {.values = 1288490189,
+               .budget = (int64_t)6 << 30,
+               .held = 42000000,
+               .blocks = 6,
+               .recomputed = 4,
+               .more = 0.21},
     .batch = {.rows = 16384, .seqs = 70, .shards = 4, .fill = 0.978},
     .steps = 50000,
     .eval_every = 500,
@@ -93,7 +98,7 @@ static void resumed_screen(const ttn_terminal *t)
                              .real = "f64",
                              .steps = 100,
                              .data = {.sequences = 10, .residues = 1000, .train = 9, .valid = 1, .split = "file"},
-                             .memory = {.predicted = 1 << 20, .blocks = 2}};
+                             .memory = {.values = 1 << 20, .blocks = 2}};
     ttn_screen_start(t, &s);
 }
 

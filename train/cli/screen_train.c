@@ -142,8 +142,9 @@ static void print_memory(const ttn_terminal *t, const ttn_run_start *s)
 {
     meaning m = {""};
     numbers n;
-    if (s->memory.predicted > 0) add(&m, "%s", ttn_show_bytes(s->memory.predicted, n.a));
+    if (s->memory.values > 0) add(&m, "%s", ttn_show_bytes(s->memory.values, n.a));
     if (s->memory.budget > 0) add(&m, " of %s", ttn_show_bytes(s->memory.budget, n.b));
+    if (s->memory.held > 0) add(&m, ", beside %s for weights and moments", ttn_show_bytes(s->memory.held, n.c));
     if (s->memory.recomputed > 0)
         add(&m, "; %" PRId64 " of %" PRId64 " blocks computed twice, for %.0f %% more work", s->memory.recomputed,
             s->memory.blocks, 100 * s->memory.more);

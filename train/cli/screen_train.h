@@ -29,7 +29,8 @@ typedef struct {
         const char *attention; /* "favor", "exact, favor" */
     } model;
     struct {
-        int64_t predicted, budget;  /* bytes */
+        int64_t values, budget;     /* bytes that the values of a step take, and may take (train.memory) */
+        int64_t held;               /* beside them: weights, gradients, moments */
         int64_t blocks, recomputed; /* of the model's blocks, those that are computed twice */
         double more;                /* work that costs: 0.21 is 21 % of a step's */
     } memory;

@@ -95,8 +95,9 @@ void ttn_screens_start(const ttn_terminal *t, ttn_training *run, const ttn_train
             },
         .memory =
             {
-                .predicted = (int64_t)f->plan->bytes + f->held,
-                .budget = f->budget + f->held,
+                .values = (int64_t)f->plan->bytes,
+                .budget = f->budget,
+                .held = f->held,
                 .blocks = count_forward(f->plan),
                 .recomputed = f->plan->n_again,
                 .more = f->plan->done / f->plan->useful - 1,
