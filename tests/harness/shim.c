@@ -126,15 +126,17 @@ void shim_watch(int (*watch)(void *ctx, const shim_call *call), void *ctx)
     watcher.ctx = ctx;
 }
 
+/* This thread is in the watch. */
+static _Thread_local int is_watching;
+
 /* 0, or the errno that the watch wants; errno is otherwise left alone. */
 static int refusal(shim_call call)
 {
-    int (*watch)(void *, const shim_call *) = watcher.watch;
-    if (!watch) return 0;
+    if (!watcher.watch || is_watching) return 0;
     int before = errno;
-    watcher.watch = NULL;
-    int error = watch(watcher.ctx, &call);
-    watcher.watch = watch;
+    is_watching = 1;
+    int error = watcher.watch(watcher.ctx, &call);
+    is_watching = 0;
     errno = error ? error : before;
     return error;
 }

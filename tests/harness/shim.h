@@ -52,7 +52,8 @@ typedef struct {
 
 /* Show every call of SHIM_FILES to watch(ctx, call), which returns 0, or the errno that it is to fail with: for tests
  * of their order, and for failures that no count describes. What it lets pass is then counted, and may be hit. NULL
- * ends it. One thread at a time; the watch's own calls are not shown. */
+ * ends it. Calls of several threads are shown at the same time; the watch's own are not shown. Begin and end while no
+ * thread is inside such a call. */
 void shim_watch(int (*watch)(void *ctx, const shim_call *call), void *ctx);
 
 /* The harness's own: never counted, never failed. */

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,28 @@ static void every_call_is_counted_once_with_threads(void **state)
     }
     assert_int_equal(shim_disarm(), N);
     assert_int_equal(failed, N / 2 + 1);
+}
+
+static int count_slowly(void *ctx, const shim_call *call)
+{
+    (void)call;
+    usleep(100); /* the other threads call meanwhile */
+    atomic_fetch_add((_Atomic int *)ctx, 1);
+    fsync(-1); /* its own, which is not shown */
+    return 0;
+}
+
+static void watch_is_shown_the_calls_of_all_threads(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    _Atomic int shown = 0;
+    shim_watch(count_slowly, (void *)&shown);
+#pragma omp parallel for num_threads(4)
+    for (int i = 0; i < N; i++)
+        fsync(-1);
+    shim_watch(NULL, NULL);
+    assert_int_equal(atomic_load(&shown), N);
 }
 
 /* ---- children ---- */
@@ -448,7 +471,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(assertions_that_hold_return),
         cmocka_unit_test(test_folder_is_empty_and_one),
         cmocka_unit_test(scale_and_seed_come_from_the_environment),
-        cmocka_unit_test(every_call_is_counted_once_with_threads), /* last: after it a fork has no threads */
+        cmocka_unit_test(every_call_is_counted_once_with_threads),
+        cmocka_unit_test(watch_is_shown_the_calls_of_all_threads), /* last: after it a fork has no threads */
     };
     return ttn_test_run(tests);
 }
