@@ -160,7 +160,7 @@ static int tell_packing(void *ctx, const ttn_pack_progress *p)
     told *t = ctx;
     char text[TTN_SCREENS_LINE];
     ttn_status_line_show(&t->line, ttn_screens_packing(p, text));
-    return ttn_signals_wish() == TTN_WISH_STOP;
+    return ttn_signals_wants_stop();
 }
 
 /* ---- all of it ---- */

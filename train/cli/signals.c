@@ -35,6 +35,11 @@ void ttn_signals_take(void)
     handle(SIGPIPE, SIG_IGN, 0);
 }
 
+int ttn_signals_wants_stop(void)
+{
+    return wants_stop;
+}
+
 ttn_wish ttn_signals_wish(void)
 {
     if (wants_stop) return TTN_WISH_STOP;

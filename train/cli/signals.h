@@ -15,4 +15,7 @@ void ttn_signals_take(void);
 /* What was asked for since the last call; a wish to stop stays. */
 ttn_wish ttn_signals_wish(void);
 
+/* Whether a wish to stop is among it, for who cannot fulfil another one: that is left for ttn_signals_wish. */
+int ttn_signals_wants_stop(void);
+
 #endif
