@@ -104,7 +104,7 @@ ONCE     := $(addprefix core/test_,builder hdf5 lock machine nearest number opti
             $(addprefix data/test_,alphabet batch_rules card fasta gzip loader mlm order pack sampler sequences source split store subset) \
             $(addprefix train/test_,checkpoint_faults checkpoint_info checkpoint_order commands config config_corpus convert \
                                     curve doctor event_file export facts json layout metrics metrics_log report run_folder safetensors schedule \
-                                    screen_train terminal training)
+                                    screen_train stopped terminal training)
 TESTS_ONCE := $(ONCE:%=tests/%.c)
 TESTS    := $(filter-out $(TESTS_ONCE),$(wildcard tests/*/test_*.c))
 EMULATED_TESTS := $(wildcard tests/cuda/test_*.c)
@@ -234,6 +234,11 @@ $(BUILD)/tests/%: $(OBJ)/tests/%.o $(HARNESS_OBJECTS) $(BUILD)/libtitin.a
 
 # Tests of the program look at its parts, too.
 $(filter $(BUILD)/tests/train/%,$(TEST_PROGRAMS)): $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(OBJ)/build.o
+
+# Calls between our own sources at which this test stops a run.
+STOPPED_AT := ttn_store_add ttn_plan_create ttn_gemm_rows ttn_gemm_wgrad ttn_shards_add ttn_optim_step ttn_validation_add \
+              ttn_metrics_log_add ttn_report_save
+$(BUILD)/tests/train/test_stopped: WRAP += $(STOPPED_AT:%=-Wl,--wrap=%)
 
 # Here the archives of these libraries are linked, so that their requests for memory go through the shim as well.
 $(BUILD)/tests/train/test_config: LIBS := -l:libyaml.a -l:libjansson.a $(LIBS)

@@ -1,7 +1,8 @@
 #!/bin/bash
-# titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says.
+# titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
+# chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 51
+plan 47
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -97,29 +98,6 @@ done
 empty 'killed at any of five moments, it goes on to the same bits' "$unlike"
 
 # ---- signals ----
-
-rm -rf asked
-unlike=
-n=0
-for signal in TERM INT USR1 TERM INT USR1 TERM TERM TERM; do
-    begin train.out=asked --resume
-    while kill -0 "$pid" 2> /dev/null && ! grep -q 'titin trains' out; do sleep 0.005; done
-    sleep "0.0$n"
-    kill "-$signal" "$pid" 2> /dev/null
-    ended
-    [ "$code" = 75 ] || [ "$code" = 0 ] || unlike+="$signal: exit code $code: $err"$'\n'
-    n=$((n + 1))
-done
-train train.out=asked --resume
-same 'asked nine times by signals, it goes on to the same bits' "$code $unlike$(result asked)" "0 $whole"
-
-begin train.out=stopped
-until_step stopped 2
-kill -TERM "$pid"
-ended
-same 'SIGTERM: exit code 75' "$code" 75
-check 'says where, and how to go on' grep -q 'stopped at step [0-9]*, and saved: --resume goes on from there$' <<< "$err"
-check 'with the command to copy' grep -q 'titin train tiny.yaml train.out=stopped --resume' <<< "$out"
 
 begin train.out=hung train.steps=20
 until_step hung 2
