@@ -25,7 +25,7 @@ extern "C" {
  * their biases are the same for all kinds and belong to the block. What only this kind needs (random projections, a
  * convolution) it declares itself, in the scope that is open when build is called. */
 typedef struct {
-    int q, k, v;      /* values (N, H D) */
+    int q, k, v;      /* values (N, H D); q and k are TTN_NONE where the kind goes without them */
     int heads;        /* H */
     int causal;       /* row i sees rows up to i of its sequence */
     double dropout;   /* of attention weights while training, in [0, 1); a kind that does not drop leaves it aside */
@@ -84,6 +84,10 @@ typedef struct ttn_attention {
 
     /* Options of one layer to `attr`, which has op->attr_bytes. What ttn_attn_in says is left for build. */
     ttn_status (*attr)(const ttn_option_reader *o, int layer, void *attr, ttn_error *err);
+
+    /* Does it go without q and k? A model then has neither these nor their projections. NULL: it never does. A kind's
+     * defaults never do. */
+    int (*values_alone)(const void *attr);
 
     /* Records it and returns the output (N, H D), TTN_FAILED after a failure: an output of the kind's own op, so that a tap
      * on it can look at maps. attr: what attr() filled; NULL where op->attr_bytes is 0. */

@@ -145,9 +145,11 @@ int ttn_nn_attention(ttn_graph *g, int x, const ttn_layer_spec *s)
     if (failed(g)) return TTN_FAILED;
     const ttn_op *kind = find_kind(g, s->attention);
     if (!kind) return TTN_FAILED;
+    const ttn_attention *a = kind->attention;
+    const int values_alone = s->attention_attr && a->values_alone && a->values_alone(s->attention_attr);
     ttn_scope_begin(g, "attn");
-    int q = query_or_key(g, "q", x, s);
-    int k = query_or_key(g, "k", x, s);
+    int q = values_alone ? TTN_NONE : query_or_key(g, "q", x, s);
+    int k = values_alone ? TTN_NONE : query_or_key(g, "k", x, s);
     int v = ttn_nn_linear(g, "v", x, s->width, s->attn_bias, s->weight);
     const ttn_attn_in in = {
         .q = q,

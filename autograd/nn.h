@@ -20,6 +20,7 @@
  *     ffn.gate.weight (F, C)  ffn.gate.bias (F)    when gated: down(activation(gate(x)) up(x))
  *     ffn.down.weight (C, F)  ffn.down.bias (C)
  *
+ * A kind of attention that goes without q and k has no "attn.q" and "attn.k".
  * A kind of attention, and what is done to q and k (the hook), may declare more, below "attn.". Gains and biases have
  * TTN_NO_DECAY. Nodes are called like what they compute: "norm1", "attn.q", "attn.q.rotary", "attn.core", "attn.out", "residual1",
  * "norm2", "ffn", "residual2".

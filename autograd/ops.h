@@ -71,7 +71,11 @@ typedef struct {
 int ttn_attn_favor(ttn_graph *g, const char *name, int q, int k, int v, int projection,
                    const ttn_attn_favor_options *o);
 
-/* v, as if it were attention that sees only itself: gradients of zeros reach q and k. */
+typedef struct {
+    int values_alone; /* for whoever records it: a model has no q and k */
+} ttn_attn_none_options;
+
+/* v, as if it were attention that sees only itself: gradients of zeros reach q and k. Both TTN_NONE: there are none. */
 int ttn_attn_none(ttn_graph *g, const char *name, int q, int k, int v);
 
 /* What stands for the inverse of the landmarks' matrix: autograd/nystrom_inverse.h. */

@@ -1,8 +1,9 @@
-/* attention that sees only itself:  out = v.   q, k, v (N, C), and so out; rows of no sequence: zeros
+/* attention that sees only itself:  out = v.   q, k (N, C) or left out   v, out (N, C); rows of no sequence: zeros
  * dq = 0     dk = 0     dv = dout
  *
  * What is left of a model when its attention costs nothing: q and k are projected and get a gradient, of zeros, that
- * goes on through their projections, so that another kind's time beside this one's is the time of attention alone. */
+ * goes on through their projections, so that another kind's time beside this one's is the time of attention alone. With
+ * none.qk: no, a model has neither q nor k, and that time includes their projections. */
 #include <string.h>
 #include "autograd/attention.h"
 #include "autograd/kernel.h"
@@ -10,21 +11,31 @@
 
 enum { Q, K, V };
 
+typedef ttn_attn_none_options attributes;
+
 static ttn_status shape(ttn_sig *s, ttn_error *err)
 {
     static const char *const name[] = {"q", "k", "v"};
-    ttn_status status = ttn_want_rows(s, V + 1, "attn_none", name, "(N, C)", err);
+    const int without_q = s->in[Q].ndim < 0;
+    if (without_q != (s->in[K].ndim < 0))
+        return TTN_FAIL(err, TTN_EINVAL, "attn_none: %s is left out, and %s is there; expected both, or neither",
+                        name[without_q ? Q : K], name[without_q ? K : Q]);
+    ttn_sig there = *s; /* without those left out */
+    if (without_q) there.in[0] = s->in[V];
+    ttn_status status = without_q ? ttn_want_rows(&there, 1, "attn_none", name + V, "(N, C)", err)
+                                  : ttn_want_rows(&there, V + 1, "attn_none", name, "(N, C)", err);
     if (status != TTN_OK) return status;
     s->n_out = 1;
-    s->out[0] = s->in[Q];
+    s->out[0] = s->in[V];
     return TTN_OK;
 }
 
-/* No arithmetic: v is moved forward, three gradients are written backward. */
+/* No arithmetic: v is moved forward, gradients of all inputs are written backward. */
 static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
 {
     (void)aux_kept;
-    const double values = pass == TTN_FORWARD ? 2 : 4;
+    const double gradients = s->in[Q].ndim < 0 ? 1 : 3;
+    const double values = pass == TTN_FORWARD ? 2 : 1 + gradients;
     return (ttn_cost){.bytes = values * (double)ttn_desc_numel(&s->out[0]) * (double)sizeof(real)};
 }
 
@@ -73,18 +84,31 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
 
 /* ---- as an attention kind ---- */
 
-static ttn_status no_attr(const ttn_option_reader *o, int layer, void *attr, ttn_error *err)
+static const ttn_option options[] = {
+    {.name = "none.qk",
+     .type = TTN_OPTION_BOOL,
+     .fallback = "yes",
+     .help = "queries and keys are projected, although nothing looks at them; no: the model has none",
+     .since = "0.1"},
+};
+
+static ttn_status attr_of_options(const ttn_option_reader *o, int layer, void *attr, ttn_error *err)
 {
-    (void)o;
-    (void)layer;
-    (void)attr;
-    (void)err;
-    return TTN_OK;
+    attributes *a = attr;
+    int qk = 1;
+    ttn_status status = o->get_bool(o->self, options[0].name, layer, &qk, err);
+    *a = (attributes){.values_alone = !qk};
+    return status;
+}
+
+static int values_alone(const void *attr)
+{
+    return ((const attributes *)attr)->values_alone;
 }
 
 static int build(ttn_graph *g, const ttn_attn_in *in, const void *attr)
 {
-    (void)attr;
+    if (values_alone(attr)) return ttn_attn_none(g, in->name, TTN_NONE, TTN_NONE, in->v);
     return ttn_attn_none(g, in->name, in->q, in->k, in->v);
 }
 
@@ -112,7 +136,15 @@ static ttn_status map_pool(const ttn_call *c, int64_t seq, int64_t head, int64_t
     return TTN_OK;
 }
 
-static const ttn_attention attention = {.attr = no_attr, .build = build, .map_rows = map_rows, .map_pool = map_pool};
+static const ttn_attention attention = {
+    .options = options,
+    .n_options = sizeof options / sizeof *options,
+    .attr = attr_of_options,
+    .values_alone = values_alone,
+    .build = build,
+    .map_rows = map_rows,
+    .map_pool = map_pool,
+};
 
 /* ---- cases ---- */
 
@@ -121,43 +153,72 @@ static const ttn_attention attention = {.attr = no_attr, .build = build, .map_ro
         __VA_ARGS__, __VA_ARGS__, __VA_ARGS__ \
     }
 
+static const attributes usual = {0};
+
 static const ttn_case cases[] = {
     {.about = "two sequences, rows of none between them",
      .used = {.rows = 24, .seqs = 2},
      .span = {{0, 5}, {12, 7}},
-     .in = THREE(TTN_ROWS_OF(6))},
-    {.about = "one row, width 1", .used = {.rows = 1, .seqs = 1}, .span = {{0, 1}}, .in = THREE(TTN_ROWS_OF(1))},
+     .in = THREE(TTN_ROWS_OF(6)),
+     .attr = &usual},
+    {.about = "one row, width 1",
+     .used = {.rows = 1, .seqs = 1},
+     .span = {{0, 1}},
+     .in = THREE(TTN_ROWS_OF(1)),
+     .attr = &usual},
     {.about = "every row of the capacity",
      .used = {.rows = 480, .seqs = 1},
      .span = {{0, 480}},
-     .in = THREE(TTN_ROWS_OF(2))},
+     .in = THREE(TTN_ROWS_OF(2)),
+     .attr = &usual},
     {.about = "a long sequence, on several threads",
      .used = {.rows = 5000, .seqs = 2},
      .span = {{3, 4200}, {4900, 90}},
-     .in = THREE(TTN_ROWS_OF(2))},
-    {.about = "no sequences: zeros", .used = {.rows = 7}, .in = THREE(TTN_ROWS_OF(3))},
-    {.about = "no rows", .cap = {.rows = 480, .seqs = 2}, .in = THREE(TTN_ROWS_OF(3))},
+     .in = THREE(TTN_ROWS_OF(2)),
+     .attr = &usual},
+    {.about = "without q and k",
+     .used = {.rows = 24, .seqs = 2},
+     .span = {{0, 5}, {12, 7}},
+     .in = {TTN_LEFT_OUT, TTN_LEFT_OUT, TTN_ROWS_OF(6)},
+     .attr = &usual},
+    {.about = "no sequences: zeros", .used = {.rows = 7}, .in = THREE(TTN_ROWS_OF(3)), .attr = &usual},
+    {.about = "no rows", .cap = {.rows = 480, .seqs = 2}, .in = THREE(TTN_ROWS_OF(3)), .attr = &usual},
     {.about = "k of another width",
      .used = {.rows = 6},
      .in = {TTN_ROWS_OF(4), TTN_ROWS_OF(5), TTN_ROWS_OF(4)},
+     .attr = &usual,
      .refused = "k is " TTN_REAL_NAME " (N 480, 5), but q is " TTN_REAL_NAME " (N 480, 4); expected one shape"},
     {.about = "picks",
      .used = {.picks = 6},
      .in = THREE(TTN_PICKS_OF(4)),
+     .attr = &usual,
      .refused = "q is " TTN_REAL_NAME " (R 480, 4), expected rows of a batch, (N, C)"},
     {.about = "three dimensions",
      .used = {.rows = 6},
      .in = THREE({.axis = TTN_ROWS, .ndim = 3, .dim = {0, 2, 2}}),
+     .attr = &usual,
      .refused = "which has 3 dimensions; expected 2, (N, C)"},
+    {.about = "without k alone",
+     .used = {.rows = 6},
+     .in = {TTN_ROWS_OF(4), TTN_LEFT_OUT, TTN_ROWS_OF(4)},
+     .attr = &usual,
+     .refused = "k is left out, and q is there; expected both, or neither"},
+    {.about = "without q and k, picks",
+     .used = {.picks = 6},
+     .in = {TTN_LEFT_OUT, TTN_LEFT_OUT, TTN_PICKS_OF(4)},
+     .attr = &usual,
+     .refused = "v is " TTN_REAL_NAME " (R 480, 4), expected rows of a batch, (N, C)"},
 };
 
 const ttn_op ttn_op_attn_none = {
     .name = "attn_none",
     .n_in = 3,
     .n_out = 1,
+    .optional = TTN_BIT(Q) | TTN_BIT(K),
     .differentiable = TTN_BIT(Q) | TTN_BIT(K) | TTN_BIT(V),
     .takes = {TTN_SHARES(V)},
     .passes = {[V] = TTN_SHARES(0)},
+    .attr_bytes = sizeof(attributes),
     .shape = shape,
     .cost = cost,
     .cpu = {.forward = forward, .backward = backward},
@@ -168,5 +229,6 @@ const ttn_op ttn_op_attn_none = {
 
 int ttn_attn_none(ttn_graph *g, const char *name, int q, int k, int v)
 {
-    return ttn_apply(g, "attn_none", name, NULL, (const int[]){q, k, v});
+    const ttn_attn_none_options o = {.values_alone = q < 0 && k < 0};
+    return ttn_apply(g, "attn_none", name, &o, (const int[]){q, k, v});
 }

@@ -827,8 +827,8 @@ static void a_kind_is_found_by_name_read_from_options_recorded_and_tapped(void *
         in[i] = ttn_input(g, name[i], ttn_rows(g, 6));
     const ttn_attn_in what = {.q = in[0], .k = in[1], .v = in[2], .heads = 2, .causal = 1, .name = "attn"};
     const int exact = op->attention->build(g, &what, &attr);
-    const int none =
-        ttn_op_attn_none.attention->build(g, &(ttn_attn_in){.q = in[0], .k = in[1], .v = in[2], .heads = 2}, NULL);
+    const int none = ttn_op_attn_none.attention->build(
+        g, &(ttn_attn_in){.q = in[0], .k = in[1], .v = in[2], .heads = 2}, &(ttn_attn_none_options){0});
     assert_ok(ttn_graph_check(g, &err), &err);
     assert_string_equal(ttn_name_of_value(g, exact), "attn");
     assert_string_equal(ttn_name_of_value(g, none), "attn_none");

@@ -217,6 +217,30 @@ static void kinds_of_layers_are_a_pattern_that_repeats(void **state)
     drop(&same);
 }
 
+/* Whatever else is asked for queries and keys: positions, norms, biases. */
+static void without_queries_and_keys_a_model_has_no_parameters_of_them(void **state)
+{
+    (void)state;
+    for (int without = 0; without < 2; without++) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "model: {layers: 2, width: 8, heads: 2}\nattention: {layers: [none, exact], qk_norm: yes}\n"
+                 "none: {qk: %s}",
+                 without ? "no" : "yes");
+        built b = build(text);
+        ttn_error err = {0};
+        assert_ok(ttn_graph_check(b.g, &err), &err);
+        for (int i = 0; i < ttn_weights_count(b.weights); i++) {
+            const char *name = ttn_weights_at(b.weights, i)->name;
+            assert_false(without && (strstr(name, "layer.0.attn.q") || strstr(name, "layer.0.attn.k")));
+        }
+        assert_int_equal(ttn_weights_find(b.weights, "layer.0.attn.q.weight") < 0, without);
+        assert_true(ttn_weights_find(b.weights, "layer.0.attn.v.weight") >= 0);
+        assert_true(ttn_weights_find(b.weights, "layer.1.attn.k.weight") >= 0);
+        drop(&b);
+    }
+}
+
 static void every_kind_can_be_asked_for_by_name(void **state)
 {
     (void)state;
@@ -741,6 +765,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_last_norm_stands_behind_norms_before_their_blocks),
         cmocka_unit_test(a_graph_goes_as_far_as_it_is_asked_to),
         cmocka_unit_test(kinds_of_layers_are_a_pattern_that_repeats),
+        cmocka_unit_test(without_queries_and_keys_a_model_has_no_parameters_of_them),
         cmocka_unit_test(every_kind_can_be_asked_for_by_name),
         cmocka_unit_test(auto_is_exact_up_to_a_length_that_stands_in_the_configuration),
         cmocka_unit_test(weights_begin_by_rule),

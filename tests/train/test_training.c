@@ -478,16 +478,14 @@ static void tensorboard_keeps_what_the_checkpoint_has_seen(void **state)
     end(&on);
 }
 
-/* Random projections that are drawn again are states, and functions of the step. */
-static void attention_with_states_goes_on_with_the_same_bits(void **state)
+/* Stopped on the way and begun again, a run of this setting ends as one that was not stopped. Its folder. */
+static const char *goes_on(const char *name, const char *const *setting)
 {
-    (void)state;
-    const char *const setting[] = {"attention.kind=favor", "favor.redraw=5", NULL};
-    session s = {.folder = in_base("favor"), .setting = setting};
+    session s = {.folder = in_base("%s", name), .setting = setting};
     complete(&s);
     const uint64_t end_of_it = hash(&s);
     end(&s);
-    session part = {.folder = in_base("favor-2"), .setting = setting, .stop_at_ask = 9};
+    session part = {.folder = in_base("%s-2", name), .setting = setting, .stop_at_ask = 9};
     ttn_error err = {0};
     assert_ok(begin(&part, &err), &err);
     assert_fails(ttn_training_run(part.t, &err), TTN_ESTOPPED, &err, "");
@@ -497,6 +495,14 @@ static void attention_with_states_goes_on_with_the_same_bits(void **state)
     assert_true(ttn_training_facts_of(on.t)->resumed > 5);
     assert_int_equal(hash(&on), end_of_it);
     end(&on);
+    return on.folder;
+}
+
+/* Random projections that are drawn again are states, and functions of the step. */
+static void attention_with_states_goes_on_with_the_same_bits(void **state)
+{
+    (void)state;
+    goes_on("favor", (const char *const[]){"attention.kind=favor", "favor.redraw=5", NULL});
 }
 
 /* Of the model of its checkpoints: the kind of attention in the first layer. */
@@ -510,6 +516,13 @@ static void assert_loads_as(const char *folder, const char *kind)
     assert_string_equal(m->model->attention[0].kind, kind);
     ttn_loaded_close(m);
     ttn_device_destroy(device);
+}
+
+static void a_model_without_queries_and_keys_goes_on_with_the_same_bits(void **state)
+{
+    (void)state;
+    const char *const setting[] = {"attention.kind=none", "none.qk=no", "attention.qk_norm=yes", NULL};
+    assert_loads_as(goes_on("values", setting), "none");
 }
 
 /* The lengths of the data decide when the run begins, also for who has its checkpoints alone. Proteins here have 20 to 79
@@ -974,6 +987,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(stopped_at_any_moment_it_goes_on_with_the_same_bits),
         cmocka_unit_test(tensorboard_keeps_what_the_checkpoint_has_seen),
         cmocka_unit_test(attention_with_states_goes_on_with_the_same_bits),
+        cmocka_unit_test(a_model_without_queries_and_keys_goes_on_with_the_same_bits),
         cmocka_unit_test(automatic_attention_is_that_of_training),
         cmocka_unit_test(attention_says_how_it_is),
         cmocka_unit_test(what_attention_notes_is_said_when_a_run_begins),
