@@ -215,37 +215,58 @@ static void maps_and_draws_are_better_and_worse_as_they_should(void **state)
                    1, "ten times positive over trig at 1");
 }
 
-/* The error that the op reports beside the true one: right within 10 % at |x|^2 up to 1, a lower bound beyond. One row
- * in 200 or 400 draws: 5 % of the error is chance. */
+/* Squared errors, as shares of |out|^2. */
+typedef struct {
+    double is, reported, of_mean;
+} errors;
+
+/* Of the row that is sampled, in `draws` draws of m features; entries of q and k as for fill_all. sample: of rows and draws. */
+static errors errors_of_sample(int64_t D, int64_t m, int draws, double norm, int64_t sample)
+{
+    static const ttn_span span = {0, TILE};
+    run r;
+    make(&r, (ttn_attn_favor_options){.heads = draws}, D, m, &span, 1);
+    fill_all(&r, norm, SEED + (uint64_t)sample, 600);
+    spread(&r);
+    draw_heads(&r, SEED + (uint64_t)sample);
+    forward(&r);
+    double *exact = exact_outputs(&r);
+    const errors e = {.is = error_of(&r, exact, TILE / 2, TILE),
+                      .reported = r.stat[ERROR_HALVES] / r.stat[ERROR_SIZE],
+                      .of_mean = r.stat[ERROR_UNIFORM] / r.stat[ERROR_SIZE]};
+    ttn_free(exact);
+    release(&r);
+    return e;
+}
+
+/* The error that the op reports beside the true one: right within 10 % at |x|^2 up to 1, a lower bound beyond. Of one row in
+ * 200 or 400 draws the quotient varies by 0.04, 0.03 and 0.07 (one standard deviation over 48 samples, rows and draws anew);
+ * of all 48 together it is 1.00, 0.95 and 0.19. Of 8 samples together it varies by 0.015, 0.010 and 0.023: the bound of 10 % is
+ * 5 of these from 0.95, and that of 0.15 is 6 from 0.19. (Of 4, as under sanitizers, by 0.022, 0.014 and 0.033.) */
 static void the_reported_error_is_right_up_to_norms_of_one_and_a_lower_bound_beyond(void **state)
 {
     (void)state;
-    static const ttn_span span = {0, TILE};
     static const struct {
         int64_t D, m;
         int draws;
         double norm;
     } what[] = {{16, 64, 400, 0.25}, {64, 272, 200, 1}, {16, 64, 400, 4}};
+    const int64_t samples = ttn_scaled(8, 4);
     for (int k = 0; k < 3; k++) {
-        run r;
-        make(&r, (ttn_attn_favor_options){.heads = what[k].draws}, what[k].D, what[k].m, &span, 1);
-        fill_all(&r, what[k].norm, SEED, 600);
-        spread(&r);
-        draw_heads(&r, SEED);
-        forward(&r);
-        double *exact = exact_outputs(&r);
-        const double error = error_of(&r, exact, TILE / 2, TILE); /* of the rows that are sampled */
-        const double reported = r.stat[ERROR_HALVES] / r.stat[ERROR_SIZE];
-        const double uniform = r.stat[ERROR_UNIFORM] / r.stat[ERROR_SIZE];
-        print_message("# |x|^2 %.2f: error %.4f, reported %.4f, of the uniform mean %.4f\n", what[k].norm, error,
-                      reported, uniform);
+        errors sum = {0};
+        for (int64_t s = 0; s < samples; s++) {
+            const errors e = errors_of_sample(what[k].D, what[k].m, what[k].draws, what[k].norm, s);
+            sum.is += e.is;
+            sum.reported += e.reported;
+            sum.of_mean += e.of_mean;
+        }
+        const double reported = sum.reported / sum.is;
+        print_message("# |x|^2 %.2f, %d samples: error %.4f, of the uniform mean %.4f; reported %.3f of it\n",
+                      what[k].norm, (int)samples, sum.is / (double)samples, sum.of_mean / (double)samples, reported);
         if (what[k].norm <= 1)
-            assert_at_most(fabs(reported / error - 1), 0.1, "reported over true error");
+            assert_at_most(fabs(reported - 1), 0.1, "reported over true error");
         else
-            assert_at_most(reported / error, 1, "reported over true error");
-        assert_at_most(fabs(r.stat[NORM_SUM] / r.stat[NORM_ROWS] / what[k].norm - 1), 0.05, "mean |x|^2");
-        ttn_free(exact);
-        release(&r);
+            assert_at_most(fabs(reported - 0.19), 0.15, "reported over true error");
     }
 }
 
