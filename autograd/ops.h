@@ -48,7 +48,7 @@ typedef enum {
 } ttn_favor_renormalize;
 
 /* As published implementations compute it, with the eps that they add to features, for their weights and numbers. */
-typedef enum { TTN_FAVOR_OURS, TTN_FAVOR_GOOGLE, TTN_FAVOR_LUCIDRAINS } ttn_favor_compatible;
+typedef enum { TTN_FAVOR_OURS, TTN_FAVOR_GOOGLE, TTN_FAVOR_GOOGLE_TF, TTN_FAVOR_LUCIDRAINS } ttn_favor_compatible;
 
 typedef enum { TTN_FAVOR_CHI, TTN_FAVOR_SQRTD } ttn_favor_lengths;
 

@@ -98,6 +98,23 @@ ttn_favor_job ttn_favor_job_of(const ttn_call *c)
     return j;
 }
 
+/* Which maps a published implementation has. */
+static ttn_status check_published(const attributes *a, ttn_error *err)
+{
+    const int generalized = ttn_favor_family_of(a->kernel) == TTN_FAVOR_GENERALIZED;
+    int is_there = a->kernel == TTN_FAVOR_POSITIVE || generalized;
+    const char *there = "google has the kernels positive, trig and those from relu on";
+    if (a->compat == TTN_FAVOR_GOOGLE && a->kernel == TTN_FAVOR_TRIG) is_there = 1;
+    if (a->compat == TTN_FAVOR_LUCIDRAINS) there = "lucidrains has the kernels positive and those from relu on";
+    if (a->compat == TTN_FAVOR_GOOGLE_TF) {
+        there = "google-tf has the kernels positive and relu";
+        is_there = a->kernel == TTN_FAVOR_POSITIVE || a->kernel == TTN_FAVOR_RELU;
+    }
+    if (is_there) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "attn_favor: favor.compat: %s; take one of these as favor.kernel, or favor.compat: none", there);
+}
+
 static ttn_status check_kernel(const ttn_sig *s, ttn_error *err)
 {
     const attributes *a = s->attr;
@@ -124,12 +141,7 @@ static ttn_status check_kernel(const ttn_sig *s, ttn_error *err)
         return TTN_FAIL(err, TTN_EINVAL,
                         "attn_favor: published implementations (favor.compat) divide by the sum of weights: take "
                         "favor.renormalize: yes");
-    if (a->kernel != TTN_FAVOR_POSITIVE && ttn_favor_family_of(a->kernel) != TTN_FAVOR_GENERALIZED)
-        return TTN_FAIL(
-            err, TTN_EINVAL,
-            "attn_favor: of what published implementations compute (favor.compat) there are the map positive and "
-            "those from relu on; take favor.kernel: positive, or favor.compat: none");
-    return TTN_OK;
+    return check_published(a, err);
 }
 
 static ttn_status shape(ttn_sig *s, ttn_error *err)
@@ -213,8 +225,11 @@ static const char *const kernel_names[] = {
 };
 static const char *const renormalize_names[] = {
     [TTN_FAVOR_DIVIDED] = "yes", [TTN_FAVOR_PLAIN] = "no", [TTN_FAVOR_RMS] = "rms", NULL};
-static const char *const compat_names[] = {
-    [TTN_FAVOR_OURS] = "none", [TTN_FAVOR_GOOGLE] = "google", [TTN_FAVOR_LUCIDRAINS] = "lucidrains", NULL};
+static const char *const compat_names[] = {[TTN_FAVOR_OURS] = "none",
+                                           [TTN_FAVOR_GOOGLE] = "google",
+                                           [TTN_FAVOR_GOOGLE_TF] = "google-tf",
+                                           [TTN_FAVOR_LUCIDRAINS] = "lucidrains",
+                                           NULL};
 static const char *const length_names[] = {[TTN_FAVOR_CHI] = "chi", [TTN_FAVOR_SQRTD] = "sqrtd", NULL};
 
 /* Of the papers that came after, what people may ask for. */
@@ -484,6 +499,9 @@ static const ttn_case cases[] = {
     CASES_OF("relu, by root mean squares", .kernel = TTN_FAVOR_RELU, .renormalize = TTN_FAVOR_RMS),
     CASES_OF("google's positive", .kernel = TTN_FAVOR_POSITIVE, .compat = TTN_FAVOR_GOOGLE),
     CASES_OF("google's relu", .kernel = TTN_FAVOR_RELU, .compat = TTN_FAVOR_GOOGLE),
+    CASES_OF("google's trig", .kernel = TTN_FAVOR_TRIG, .compat = TTN_FAVOR_GOOGLE),
+    CASES_OF("google-tf's positive", .kernel = TTN_FAVOR_POSITIVE, .compat = TTN_FAVOR_GOOGLE_TF),
+    CASES_OF("google-tf's relu", .kernel = TTN_FAVOR_RELU, .compat = TTN_FAVOR_GOOGLE_TF),
     CASES_OF("lucidrains' positive", .kernel = TTN_FAVOR_POSITIVE, .compat = TTN_FAVOR_LUCIDRAINS),
     CASES_OF("lucidrains' relu", .kernel = TTN_FAVOR_RELU, .compat = TTN_FAVOR_LUCIDRAINS),
     {.about = "softplus without a projection",
@@ -563,8 +581,14 @@ static const ttn_case cases[] = {
             .renormalize = TTN_FAVOR_RMS),
     REFUSED("google's, undivided", "divide by the sum of weights: take favor.renormalize: yes",
             .renormalize = TTN_FAVOR_PLAIN, .compat = TTN_FAVOR_GOOGLE),
-    REFUSED("google's trig", "there are the map positive and those from relu on", .kernel = TTN_FAVOR_TRIG,
-            .compat = TTN_FAVOR_GOOGLE),
+    REFUSED("google's hyperbolic", "google has the kernels positive, trig and those from relu on; take one of these",
+            .kernel = TTN_FAVOR_HYPERBOLIC, .compat = TTN_FAVOR_GOOGLE),
+    REFUSED("google-tf's sigmoid", "google-tf has the kernels positive and relu; take one of these",
+            .kernel = TTN_FAVOR_SIGMOID, .compat = TTN_FAVOR_GOOGLE_TF),
+    REFUSED("google-tf's trig", "google-tf has the kernels positive and relu; take one of these",
+            .kernel = TTN_FAVOR_TRIG, .compat = TTN_FAVOR_GOOGLE_TF),
+    REFUSED("lucidrains' trig", "lucidrains has the kernels positive and those from relu on; take one of these",
+            .kernel = TTN_FAVOR_TRIG, .compat = TTN_FAVOR_LUCIDRAINS),
 };
 
 const ttn_op ttn_op_attn_favor = {

@@ -53,6 +53,7 @@ typedef struct {
     real *z;     /* (M): sum of K' */
     real *c;     /* (M) or (1): the reference, K' = exp(… - c); NULL: none */
     real *sum_v; /* (D): sum of v */
+    real *most;  /* (1): largest h of the queries that read it, where a map's `finish` wants it */
 } ttn_favor_state;
 
 /* What holds for a whole call. */
@@ -100,6 +101,7 @@ typedef struct {
     real denominator; /* Dn = Q'.z */
     real norm_z;      /* |z| */
     const real *c;    /* the state's reference */
+    const real *most; /* the state's */
     int64_t n;        /* keys */
 } ttn_favor_sum;
 
@@ -109,8 +111,8 @@ struct ttn_favor_map {
      * nothing in them yet). room: (2 M). NULL: it has none. */
     void (*grow)(const ttn_favor_job *j, const ttn_favor_tile *t, const ttn_favor_state *s, int first, real *room);
 
-    /* The state of a whole sequence of n keys is complete. NULL: nothing is left to do. */
-    void (*finish)(const ttn_favor_job *j, const ttn_favor_state *s, int64_t n);
+    /* The state of a whole sequence and head is complete; t is for queries. NULL: nothing is left to do. */
+    void (*finish)(const ttn_favor_job *j, ttn_favor_tile *t, const ttn_favor_state *s, int64_t seq, int64_t head);
 
     /* u becomes K', as it is summed up in a state, or Q', with mu in `shift`. */
     void (*keys)(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c);
@@ -121,18 +123,21 @@ struct ttn_favor_map {
     real (*factor)(const ttn_favor_job *j, const ttn_favor_tile *t, int64_t row, const ttn_favor_sum *sum,
                    real *ret_kept);
 
-    /* Backward: u becomes Q^, Q' with its factor. b holds g S^T and becomes the gradient of projections; NULL: not wanted. */
-    void (*query_slopes)(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *z);
+    /* Backward: u becomes Q^, Q' with its factor. b holds g S^T and becomes the gradient of projections; NULL: not wanted.
+     * Returns the gradient that goes to the largest h of queries, where a map has that in it. */
+    double (*query_slopes)(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *z);
 
     /* u becomes K', as queries see it. b holds v R^T, the gradient of K' but for rho (M), and becomes the gradient of
      * projections; NULL: not wanted. Returns the gradient that goes to the reference itself, where that has one. */
     double (*key_slopes)(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *rho);
 
-    /* dk of one sequence and head gets what key_slopes returned for its tiles, all together. NULL: nothing. */
-    void (*settle)(const ttn_favor_job *j, ttn_favor_tile *t, int64_t seq, int64_t head, double reference);
+    /* dq (input Q) or dk (K) of one sequence and head gets what query_slopes or key_slopes returned for its tiles, all
+     * together. NULL: nothing. */
+    void (*settle)(const ttn_favor_job *j, ttn_favor_tile *t, int input, int64_t seq, int64_t head, double reference);
 };
 
-extern const ttn_favor_map ttn_favor_exponential, ttn_favor_trigonometric, ttn_favor_generalized, ttn_favor_compat;
+extern const ttn_favor_map ttn_favor_exponential, ttn_favor_trigonometric, ttn_favor_generalized,
+    ttn_favor_compat_softmax, ttn_favor_compat_trig;
 
 /* ---- what families share (favor_families.c) ---- */
 
@@ -148,6 +153,16 @@ void ttn_favor_grow_scalar(const ttn_favor_job *j, const ttn_favor_state *s, int
 /* S and z of a state, row j times factor[j]. */
 void ttn_favor_rescale(const ttn_favor_job *j, const ttn_favor_state *s, const real *factor);
 
+/* Of the trigonometric map, for google's. A row of projections becomes factor [cos, sin] of them; the gradient b of such a
+ * row becomes that of its projections, in the first half. */
+void ttn_favor_turn_row(const ttn_favor_job *j, real *u, real factor);
+void ttn_favor_unturn_row(const ttn_favor_job *j, const real *u, real *b);
+void ttn_favor_trig_grow(const ttn_favor_job *j, const ttn_favor_tile *t, const ttn_favor_state *s, int first,
+                         real *room);
+void ttn_favor_trig_keys(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c);
+void ttn_favor_trig_queries(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c);
+double ttn_favor_trig_key_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *rho);
+
 /* Sums in an order that no processor changes. */
 real ttn_favor_dot(const real *x, const real *y, int64_t n);
 real ttn_favor_largest(const real *x, int64_t n);
@@ -160,7 +175,8 @@ void ttn_favor_clear_rest(const ttn_favor_tile *t, int64_t width, real *x);
 /* factor times the live rows of one head, zeros in the others. from: the first row, in (N, H D). to: (height, D). */
 void ttn_favor_pack(const ttn_favor_job *j, const ttn_favor_tile *t, const real *from, real factor, real *to);
 
-/* x, half and u, from the first row as above. W: the head's (m, D). */
+/* x and half, from the first row as above; and u as well. W: the head's (m, D). */
+void ttn_favor_take(const ttn_favor_job *j, const ttn_favor_tile *t, const real *from);
 void ttn_favor_project(const ttn_favor_job *j, const ttn_favor_tile *t, const real *from, const real *W);
 
 /* The first row of `tile` of a sequence, in (N, H D); the tile's height and live rows are set. */

@@ -51,6 +51,7 @@ static void invert_queries(const tasks *all, const task *k, scratch *own)
     const ttn_span span = c->feed->span[k->seq];
     const int for_keys = c->din[K] || c->din[V];
     ttn_favor_tile t = own->tile;
+    double reference = 0;
     if (!c->din[Q]) t.b = NULL;
     memset(gradient.z, 0, (size_t)f->M * sizeof *gradient.z);
     for (int64_t tile = k->tile; tile < k->end; tile++) {
@@ -69,7 +70,7 @@ static void invert_queries(const tasks *all, const task *k, scratch *own)
         if (t.b)
             ttn_gemm(TTN_N, TTN_T, t.height, f->M, f->D, 1, ttn_in(t.v, f->D), ttn_in(s.S, f->D), 0,
                      ttn_out(t.b, f->M));
-        f->map->query_slopes(f, &t, s.c, s.z);
+        reference += f->map->query_slopes(f, &t, s.c, s.z);
         if (for_keys)
             ttn_gemm(TTN_T, TTN_N, f->M, f->D, t.height, 1, ttn_in(t.u, f->M), ttn_in(t.v, f->D),
                      tile == k->tile ? 0 : 1, ttn_out(gradient.S, f->D));
@@ -85,6 +86,7 @@ static void invert_queries(const tasks *all, const task *k, scratch *own)
         real *dq = (real *)ttn_favor_tile_at(f, &t, c->din[Q], k->seq, k->head, tile); /* may be dout */
         ttn_favor_unpack_slopes(f, &t, c->acc[Q], dq);
     }
+    all->w.reference[Q][k->slot] = reference;
 }
 
 /* A chunk of keys and values: dk and dv. */
@@ -118,15 +120,15 @@ static void invert_keys(const tasks *all, const task *k, scratch *own)
                  ttn_out(t.y, f->D));
         ttn_favor_unpack(f, &t, c->acc[V], (real *)ttn_favor_tile_at(f, &t, c->din[V], k->seq, k->head, tile));
     }
-    all->w.reference[k->slot] = reference;
+    all->w.reference[K][k->slot] = reference;
 }
 
-static void settle(const tasks *all, const task *first, scratch *own)
+static void settle(const tasks *all, const task *first, int input, scratch *own)
 {
     double reference = 0;
     for (int64_t chunk = all->w.first_chunk[first->seq]; chunk < all->w.first_chunk[first->seq + 1]; chunk++)
-        reference += all->w.reference[chunk * all->j.H + first->head];
-    all->j.map->settle(&all->j, &own->tile, first->seq, first->head, reference);
+        reference += all->w.reference[input][chunk * all->j.H + first->head];
+    if (reference != 0) all->j.map->settle(&all->j, &own->tile, input, first->seq, first->head, reference);
 }
 
 ttn_status ttn_favor_backward(const ttn_call *c, ttn_error *err)
@@ -156,11 +158,12 @@ ttn_status ttn_favor_backward(const ttn_call *c, ttn_error *err)
                 invert_keys(&all, &k, &own);
             }
         }
-        if (c->din[K] && all.j.map->settle) {
+        for (int input = Q; input <= K && all.j.map->settle; input++) {
+            if (!c->din[input]) continue;
 #pragma omp for schedule(dynamic)
             for (int64_t number = 0; number < all.n_task; number++) {
                 const task k = ttn_favor_find_task(&all, number);
-                if (k.chunk == 0) settle(&all, &k, &own);
+                if (k.chunk == 0) settle(&all, &k, input, &own);
             }
         }
     }

@@ -233,7 +233,7 @@ static real exponential_factor(const ttn_favor_job *j, const ttn_favor_tile *t, 
     return 1 / sum->denominator;
 }
 
-static void exponential_query_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *z)
+static double exponential_query_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *z)
 {
     for (int64_t row = 0; row < t->live; row++) {
         real *u = t->u + row * j->M;
@@ -257,6 +257,7 @@ static void exponential_query_slopes(const ttn_favor_job *j, const ttn_favor_til
         }
     }
     ttn_favor_clear_rest(t, j->M, t->u);
+    return 0;
 }
 
 static double exponential_key_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *rho)
@@ -297,7 +298,7 @@ static int is_rounding(const ttn_favor_job *j, const ttn_favor_tile *t, int64_t 
     return !(fabs(sum->denominator) > (real)1e-6 * norm * sum->norm_z);
 }
 
-static void turn_row(const ttn_favor_job *j, real *u, real factor)
+void ttn_favor_turn_row(const ttn_favor_job *j, real *u, real factor)
 {
     real *sine = u + j->m;
 #pragma omp simd
@@ -310,32 +311,31 @@ static void turn_row(const ttn_favor_job *j, real *u, real factor)
     }
 }
 
-/* The gradient of turned features becomes that of their angles, in the first half. */
-static void unturn_row(const ttn_favor_job *j, const real *u, real *b)
+void ttn_favor_unturn_row(const ttn_favor_job *j, const real *u, real *b)
 {
 #pragma omp simd
     for (int64_t f = 0; f < j->m; f++)
         b[f] = b[j->m + f] * u[f] - b[f] * u[j->m + f];
 }
 
-static void trigonometric_grow(const ttn_favor_job *j, const ttn_favor_tile *t, const ttn_favor_state *s, int first,
-                               real *room)
+void ttn_favor_trig_grow(const ttn_favor_job *j, const ttn_favor_tile *t, const ttn_favor_state *s, int first,
+                         real *room)
 {
     ttn_favor_grow_scalar(j, s, first, ttn_favor_largest(t->half, t->live), room);
 }
 
-static void trigonometric_keys(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c)
+void ttn_favor_trig_keys(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c)
 {
     for (int64_t row = 0; row < t->live; row++)
-        turn_row(j, t->u + row * j->M, ttn_exp(t->half[row] - c[0]));
+        ttn_favor_turn_row(j, t->u + row * j->M, j->ratio * ttn_exp(t->half[row] - c[0]));
     ttn_favor_clear_rest(t, j->M, t->u);
 }
 
-static void trigonometric_queries(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c)
+void ttn_favor_trig_queries(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c)
 {
     (void)c;
     for (int64_t row = 0; row < t->live; row++)
-        turn_row(j, t->u + row * j->M, 1);
+        ttn_favor_turn_row(j, t->u + row * j->M, 1);
     ttn_favor_clear_rest(t, j->M, t->u);
 }
 
@@ -349,28 +349,30 @@ static real trigonometric_factor(const ttn_favor_job *j, const ttn_favor_tile *t
     return *ret_kept;
 }
 
-static void trigonometric_query_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *z)
+static double trigonometric_query_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *z)
 {
     (void)c;
     for (int64_t row = 0; row < t->live; row++) {
         real *u = t->u + row * j->M;
-        turn_row(j, u, t->shift[row]);
+        ttn_favor_turn_row(j, u, t->shift[row]);
         if (!t->b) continue;
         real *b = t->b + row * j->M;
         const real gamma = j->divides ? -t->delta[row] : 0;
 #pragma omp simd
         for (int64_t f = 0; f < j->M; f++)
             b[f] += gamma * z[f];
-        unturn_row(j, u, b);
+        ttn_favor_unturn_row(j, u, b);
         t->own[row] = j->divides ? 0 : t->delta[row]; /* out has e^h */
     }
     ttn_favor_clear_rest(t, j->M, t->u);
+    return 0;
 }
 
-static double trigonometric_key_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *rho)
+double ttn_favor_trig_key_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *rho)
 {
-    trigonometric_keys(j, t, c);
+    ttn_favor_trig_keys(j, t, c);
     if (!t->b) return 0;
+    double reference = 0; /* goes nowhere where c leaves the quotient */
     for (int64_t row = 0; row < t->live; row++) {
         const real *u = t->u + row * j->M;
         real *b = t->b + row * j->M;
@@ -378,18 +380,19 @@ static double trigonometric_key_slopes(const ttn_favor_job *j, const ttn_favor_t
         for (int64_t f = 0; f < j->M; f++)
             b[f] += rho[f];
         t->own[row] = ttn_favor_dot(b, u, j->M);
-        unturn_row(j, u, b);
+        reference += (double)t->own[row];
+        ttn_favor_unturn_row(j, u, b);
     }
-    return 0;
+    return reference;
 }
 
 const ttn_favor_map ttn_favor_trigonometric = {
-    .grow = trigonometric_grow,
-    .keys = trigonometric_keys,
-    .queries = trigonometric_queries,
+    .grow = ttn_favor_trig_grow,
+    .keys = ttn_favor_trig_keys,
+    .queries = ttn_favor_trig_queries,
     .factor = trigonometric_factor,
     .query_slopes = trigonometric_query_slopes,
-    .key_slopes = trigonometric_key_slopes,
+    .key_slopes = ttn_favor_trig_key_slopes,
 };
 
 /* ---- generalized maps ----
@@ -502,7 +505,7 @@ static real generalized_factor(const ttn_favor_job *j, const ttn_favor_tile *t, 
     return *ret_kept;
 }
 
-static void generalized_query_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *z)
+static double generalized_query_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *z)
 {
     (void)c;
     for (int64_t row = 0; row < t->live; row++) {
@@ -519,6 +522,7 @@ static void generalized_query_slopes(const ttn_favor_job *j, const ttn_favor_til
             u[f] *= factor;
     }
     ttn_favor_clear_rest(t, j->M, t->u);
+    return 0;
 }
 
 static double generalized_key_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *rho)

@@ -77,7 +77,8 @@ static void read_states(const tasks *all, const task *k, scratch *own)
     const task first = ttn_favor_chunk_of(all, k, 0);
     const ttn_favor_state s = ttn_favor_state_of(all, &first);
     const ttn_span span = f->c->feed->span[k->seq];
-    ttn_favor_sum sum = {.norm_z = (real)sqrt((double)ttn_favor_dot(s.z, s.z, f->M)), .c = s.c, .n = span.n};
+    ttn_favor_sum sum = {
+        .norm_z = (real)sqrt((double)ttn_favor_dot(s.z, s.z, f->M)), .c = s.c, .most = s.most, .n = span.n};
     double *stat = all->w.stat + k->slot * TTN_FAVOR_N_STAT;
     for (int64_t tile = k->tile; tile < k->end; tile++) {
         ttn_favor_project(f, t, ttn_favor_tile_at(f, t, f->c->in[Q], k->seq, k->head, tile),
@@ -122,7 +123,7 @@ ttn_status ttn_favor_forward(const ttn_call *c, ttn_error *err)
             if (k.chunk > 0) continue;
             ttn_favor_join_chunks(&all, &k, TTN_FORWARD, own.room);
             const ttn_favor_state s = ttn_favor_state_of(&all, &k);
-            if (all.j.map->finish) all.j.map->finish(&all.j, &s, c->feed->span[k.seq].n);
+            if (all.j.map->finish) all.j.map->finish(&all.j, &own.tile, &s, k.seq, k.head);
         }
 #pragma omp for schedule(dynamic)
         for (int64_t number = 0; number < all.n_task; number++) {

@@ -27,9 +27,11 @@ size_t ttn_favor_lay_out(const ttn_favor_job *j, const ttn_sig *s, ttn_pass pass
     if (pass == TTN_FORWARD) {
         ret->c = ttn_carve(&c, slots * j->n_c, sizeof(real));
         ret->sum_v = ttn_carve(&c, all * j->D, sizeof(real));
+        ret->most = ttn_carve(&c, s->cap.seqs * j->H, sizeof(real));
         ret->stat = ttn_carve(&c, all * TTN_FAVOR_N_STAT, sizeof(double));
     } else {
-        ret->reference = ttn_carve(&c, all, sizeof(double));
+        for (int i = 0; i < 2; i++)
+            ret->reference[i] = ttn_carve(&c, all, sizeof(double));
     }
     return c.at;
 }
@@ -123,6 +125,7 @@ ttn_favor_state ttn_favor_state_of(const tasks *all, const task *t)
         s.c = all->w.c + extra * f->n_c;
     }
     s.sum_v = all->w.sum_v + t->slot * f->D;
+    s.most = all->w.most + t->seq * f->H + t->head;
     return s;
 }
 

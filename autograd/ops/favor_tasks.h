@@ -13,9 +13,10 @@ typedef struct {
     int64_t *first_chunk; /* (S + 1) chunks of the sequences before s */
     /* forward: of chunks but the first of each sequence, whose state is aux. backward: R and rho of all */
     real *S, *z, *c;
-    real *sum_v;       /* forward: of all chunks, (D) each */
-    double *stat;      /* forward: of all chunks and heads, TTN_FAVOR_N_STAT each */
-    double *reference; /* backward: of all chunks and heads: what key_slopes returned */
+    real *sum_v;          /* forward: of all chunks, (D) each */
+    real *most;           /* forward: of all sequences and heads */
+    double *stat;         /* forward: of all chunks and heads, TTN_FAVOR_N_STAT each */
+    double *reference[2]; /* backward: of all chunks and heads: what query_slopes and key_slopes returned */
 } ttn_favor_shared;
 
 /* A thread's own. */

@@ -40,13 +40,18 @@ void ttn_favor_pack(const ttn_favor_job *j, const ttn_favor_tile *t, const real 
     ttn_favor_clear_rest(t, j->D, to);
 }
 
-void ttn_favor_project(const ttn_favor_job *j, const ttn_favor_tile *t, const real *from, const real *weight)
+void ttn_favor_take(const ttn_favor_job *j, const ttn_favor_tile *t, const real *from)
 {
     ttn_favor_pack(j, t, from, j->scale, t->x);
     for (int64_t row = 0; row < t->live; row++) {
         const real *x = t->x + row * j->D;
         t->half[row] = (real)0.5 * ttn_favor_dot(x, x, j->D);
     }
+}
+
+void ttn_favor_project(const ttn_favor_job *j, const ttn_favor_tile *t, const real *from, const real *weight)
+{
+    ttn_favor_take(j, t, from);
     if (weight)
         ttn_gemm(TTN_N, TTN_T, t->height, j->m, j->D, 1, ttn_in(t->x, j->D), ttn_in(weight, j->D), 0,
                  ttn_out(t->u, j->M));

@@ -776,6 +776,50 @@ static void compat_google_has_the_outputs_and_gradients_of_googles(void **state)
     golden_close(g);
 }
 
+/* With the sequences, heads and projection of the set, the names of whose tensors begin with `of`. */
+static void compare_with_google(const golden *g, ttn_favor_kernel kernel, ttn_favor_compatible compat, const char *of)
+{
+    static const char *const name[] = {"q", "k", "v"};
+    const golden_tensor *lengths = golden_find(g, "lengths");
+    const golden_tensor *W = golden_find(g, "projection");
+    ttn_span span[8];
+    int64_t next = 0;
+    for (int64_t s = 0; s < lengths->n; s++) {
+        span[s] = (ttn_span){next, (int64_t)lengths->value[s]};
+        next += (span[s].n + 11) / 12 * 12;
+    }
+    const ttn_attn_favor_options a = {.heads = (int)golden_number(g, "heads"), .kernel = kernel, .compat = compat};
+    run r;
+    make(&r, a, W->dim[2], W->dim[1], span, lengths->n);
+    golden_rows(W, 0, W->dim[0], r.in[3]);
+    for (int i = 0; i < 3; i++)
+        put_rows(&r, golden_find(g, "%s", name[i]), r.in[i]);
+    put_rows(&r, golden_find(g, "dout"), r.dout);
+    forward(&r);
+    backward(&r);
+    assert_rows(&r, golden_find(g, "%s.out", of), r.out);
+    for (int i = 0; i < 3; i++)
+        assert_rows(&r, golden_find(g, "%s.d%s", of, name[i]), r.din[i]);
+    release(&r);
+}
+
+/* Of half of the queries the denominators are raised: only there is a gradient to the maxima of norms. */
+static void compat_google_has_the_trig_of_googles(void **state)
+{
+    (void)state;
+    golden *g = golden_open("attn_favor_google");
+    compare_with_google(g, TTN_FAVOR_TRIG, TTN_FAVOR_GOOGLE, "google.trig");
+    golden_close(g);
+}
+
+static void compat_google_tf_has_the_relu_of_its_own(void **state)
+{
+    (void)state;
+    golden *g = golden_open("attn_favor_google");
+    compare_with_google(g, TTN_FAVOR_RELU, TTN_FAVOR_GOOGLE_TF, "google-tf.relu");
+    golden_close(g);
+}
+
 static void compat_lucidrains_has_the_outputs_of_performer_pytorch(void **state)
 {
     (void)state;
@@ -826,17 +870,16 @@ static void the_maximum_of_keys_has_a_gradient_from_all_chunks_once(void **state
     release(&r);
 }
 
-/* Of long rows nothing but eps is left: google's denominator gets 2e-6 more, so outputs nearly vanish; lucidrains' are means. */
+/* Of long rows nothing but eps is left: google's denominator gets 2e-6 more, so outputs nearly vanish; all others' are means. */
 static void googles_denominators_near_0_are_raised(void **state)
 {
     (void)state;
     const ttn_span span = {0, CHUNK_ROWS + 10};
-    for (int google = 0; google < 2; google++) {
+    static const ttn_favor_compatible all[] = {TTN_FAVOR_GOOGLE, TTN_FAVOR_GOOGLE_TF, TTN_FAVOR_LUCIDRAINS};
+    for (int i = 0; i < 3; i++) {
+        const int google = all[i] == TTN_FAVOR_GOOGLE;
         run r;
-        make(&r,
-             (ttn_attn_favor_options){
-                 .heads = 1, .kernel = TTN_FAVOR_POSITIVE, .compat = google ? TTN_FAVOR_GOOGLE : TTN_FAVOR_LUCIDRAINS},
-             4, 6, &span, 1);
+        make(&r, (ttn_attn_favor_options){.heads = 1, .kernel = TTN_FAVOR_POSITIVE, .compat = all[i]}, 4, 6, &span, 1);
         fill_all(&r, 1, ttn_test_seed(), 393);
         for (int64_t e = 0; e < span.n * r.C; e++) {
             r.in[0][e] = r.in[1][e] = 20; /* h is 400 */
@@ -982,7 +1025,8 @@ static const struct {
               {TTN_FAVOR_TRIG, TTN_FAVOR_DIVIDED, TTN_FAVOR_OURS, 9},
               {TTN_FAVOR_SIGMOID, TTN_FAVOR_RMS, TTN_FAVOR_OURS, 9},
               {TTN_FAVOR_SOFTPLUS, TTN_FAVOR_DIVIDED, TTN_FAVOR_OURS, 0},
-              {TTN_FAVOR_POSITIVE, TTN_FAVOR_DIVIDED, TTN_FAVOR_GOOGLE, 9}};
+              {TTN_FAVOR_POSITIVE, TTN_FAVOR_DIVIDED, TTN_FAVOR_GOOGLE, 9},
+              {TTN_FAVOR_TRIG, TTN_FAVOR_DIVIDED, TTN_FAVOR_GOOGLE, 9}};
 
 /* A row of the map times v is the row of out, and the map's blocks are means of its rows. */
 static void map_rows_times_v_are_out_and_map_pool_is_their_mean(void **state)
@@ -1085,6 +1129,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_sequence_has_the_same_bits_alone_first_in_the_middle_and_last),
         cmocka_unit_test(bits_do_not_depend_on_threads),
         cmocka_unit_test(compat_google_has_the_outputs_and_gradients_of_googles),
+        cmocka_unit_test(compat_google_has_the_trig_of_googles),
+        cmocka_unit_test(compat_google_tf_has_the_relu_of_its_own),
         cmocka_unit_test(compat_lucidrains_has_the_outputs_of_performer_pytorch),
         cmocka_unit_test(the_maximum_of_keys_has_a_gradient_from_all_chunks_once),
         cmocka_unit_test(googles_denominators_near_0_are_raised),
