@@ -123,12 +123,23 @@ static void invert_keys(const tasks *all, const task *k, scratch *own)
     all->w.reference[K][k->slot] = reference;
 }
 
-static void settle(const tasks *all, const task *first, int input, scratch *own)
+/* R and rho of a sequence, to those of its first chunk. */
+static void complete(const tasks *all, const task *k, scratch *own)
 {
-    double reference = 0;
-    for (int64_t chunk = all->w.first_chunk[first->seq]; chunk < all->w.first_chunk[first->seq + 1]; chunk++)
-        reference += all->w.reference[input][chunk * all->j.H + first->head];
-    if (reference != 0) all->j.map->settle(&all->j, &own->tile, input, first->seq, first->head, reference);
+    if (k->chunk == 0) ttn_favor_join_chunks(all, k, TTN_BACKWARD, own->room);
+}
+
+/* What is left for the references of a sequence: dq and dk. */
+static void settle(const tasks *all, const task *k, scratch *own)
+{
+    if (k->chunk > 0) return;
+    for (int input = Q; input <= K; input++) {
+        if (!all->j.c->din[input]) continue;
+        double reference = 0;
+        for (int64_t chunk = all->w.first_chunk[k->seq]; chunk < all->w.first_chunk[k->seq + 1]; chunk++)
+            reference += all->w.reference[input][chunk * all->j.H + k->head];
+        if (reference != 0) all->j.map->settle(&all->j, &own->tile, input, k->seq, k->head, reference);
+    }
 }
 
 ttn_status ttn_favor_backward(const ttn_call *c, ttn_error *err)
@@ -141,31 +152,12 @@ ttn_status ttn_favor_backward(const ttn_call *c, ttn_error *err)
     {
         scratch own;
         ttn_favor_lay_out_thread(&all.j, TTN_BACKWARD, ttn_thread_work(c, TTN_BACKWARD, omp_get_thread_num()), &own);
-#pragma omp for schedule(dynamic)
-        for (int64_t number = 0; number < all.n_task; number++) {
-            const task k = ttn_favor_find_task(&all, number);
-            invert_queries(&all, &k, &own);
-        }
+        ttn_favor_each(&all, &own, invert_queries);
         if (for_keys) {
-#pragma omp for schedule(dynamic)
-            for (int64_t number = 0; number < all.n_task; number++) {
-                const task k = ttn_favor_find_task(&all, number);
-                if (k.chunk == 0) ttn_favor_join_chunks(&all, &k, TTN_BACKWARD, own.room);
-            }
-#pragma omp for schedule(dynamic)
-            for (int64_t number = 0; number < all.n_task; number++) {
-                const task k = ttn_favor_find_task(&all, number);
-                invert_keys(&all, &k, &own);
-            }
+            ttn_favor_each(&all, &own, complete);
+            ttn_favor_each(&all, &own, invert_keys);
         }
-        for (int input = Q; input <= K && all.j.map->settle; input++) {
-            if (!c->din[input]) continue;
-#pragma omp for schedule(dynamic)
-            for (int64_t number = 0; number < all.n_task; number++) {
-                const task k = ttn_favor_find_task(&all, number);
-                if (k.chunk == 0) settle(&all, &k, input, &own);
-            }
-        }
+        if (all.j.map->settle) ttn_favor_each(&all, &own, settle);
     }
     for (int i = Q; i <= V; i++)
         if (c->din[i] && c->acc[i] == 0) ttn_zero_no_sequence(c, &c->sig->in[i], c->din[i]);

@@ -48,6 +48,15 @@ static void sum_keys(const tasks *all, const task *k, scratch *own)
     }
 }
 
+/* The states of a sequence, to that of its first chunk. */
+static void complete(const tasks *all, const task *k, scratch *own)
+{
+    if (k->chunk > 0) return;
+    const ttn_favor_state s = ttn_favor_state_of(all, k);
+    ttn_favor_join_chunks(all, k, TTN_FORWARD, own->room);
+    if (all->j.map->finish) all->j.map->finish(&all->j, &own->tile, &s, k->seq, k->head);
+}
+
 /* y, which holds N, becomes out. */
 static void finish_row(const ttn_favor_job *j, const ttn_favor_tile *t, int64_t row, const ttn_favor_sum *sum,
                        real *ret_kept, real *ret_rms, double *stat)
@@ -112,24 +121,9 @@ ttn_status ttn_favor_forward(const ttn_call *c, ttn_error *err)
     {
         scratch own;
         ttn_favor_lay_out_thread(&all.j, TTN_FORWARD, ttn_thread_work(c, TTN_FORWARD, omp_get_thread_num()), &own);
-#pragma omp for schedule(dynamic)
-        for (int64_t number = 0; number < all.n_task; number++) {
-            const task k = ttn_favor_find_task(&all, number);
-            sum_keys(&all, &k, &own);
-        }
-#pragma omp for schedule(dynamic)
-        for (int64_t number = 0; number < all.n_task; number++) {
-            const task k = ttn_favor_find_task(&all, number);
-            if (k.chunk > 0) continue;
-            ttn_favor_join_chunks(&all, &k, TTN_FORWARD, own.room);
-            const ttn_favor_state s = ttn_favor_state_of(&all, &k);
-            if (all.j.map->finish) all.j.map->finish(&all.j, &own.tile, &s, k.seq, k.head);
-        }
-#pragma omp for schedule(dynamic)
-        for (int64_t number = 0; number < all.n_task; number++) {
-            const task k = ttn_favor_find_task(&all, number);
-            read_states(&all, &k, &own);
-        }
+        ttn_favor_each(&all, &own, sum_keys);
+        ttn_favor_each(&all, &own, complete);
+        ttn_favor_each(&all, &own, read_states);
     }
     if (c->stat) {
         ttn_favor_no_statistics(c->stat);

@@ -103,6 +103,15 @@ task ttn_favor_find_task(const tasks *all, int64_t number)
     return t;
 }
 
+void ttn_favor_each(const tasks *all, scratch *own, ttn_favor_work work)
+{
+#pragma omp for schedule(dynamic)
+    for (int64_t number = 0; number < all->n_task; number++) {
+        const task t = ttn_favor_find_task(all, number);
+        work(all, &t, own);
+    }
+}
+
 ttn_favor_state ttn_favor_kept_state(const ttn_favor_job *j, int64_t seq, int64_t head)
 {
     const int64_t at = seq * j->H + head;

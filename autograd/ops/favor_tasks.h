@@ -61,6 +61,13 @@ ttn_favor_state ttn_favor_state_of(const ttn_favor_tasks *all, const ttn_favor_t
 /* Backward: R and rho of a chunk. */
 ttn_favor_state ttn_favor_gradient_of(const ttn_favor_tasks *all, const ttn_favor_task *t);
 
+/* What is done for a task. */
+typedef void (*ttn_favor_work)(const ttn_favor_tasks *all, const ttn_favor_task *t, ttn_favor_scratch *own);
+
+/* All tasks, by the threads of the parallel region that this is called in, each with a scratch of its own. They leave it
+ * together. */
+void ttn_favor_each(const ttn_favor_tasks *all, ttn_favor_scratch *own, ttn_favor_work work);
+
 /* The states of a sequence's chunks, to that of its first: a binary tree over the chunks. room: (2 M). */
 void ttn_favor_join_chunks(const ttn_favor_tasks *all, const ttn_favor_task *first, ttn_pass pass, real *room);
 
