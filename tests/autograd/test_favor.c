@@ -957,6 +957,33 @@ static void denominators_of_the_exponential_family_are_at_least_one(void **state
         }
 }
 
+/* References of one chunk are lower by 150 or more than those of the other: states meet at the higher ones, in either order. */
+static void chunks_of_long_and_of_short_keys_meet_in_range(void **state)
+{
+    (void)state;
+    const ttn_span span = {0, CHUNK_ROWS + 24};
+    for (int long_first = 0; long_first < 2; long_first++) {
+        run r;
+        make(&r, (ttn_attn_favor_options){.heads = 1}, 8, 16, &span, 1);
+        fill_all(&r, 1, ttn_test_seed(), 385);
+        for (int64_t i = 0; i < span.n; i++)
+            for (int64_t d = 0; d < r.C; d++) {
+                const int is_long = (i < CHUNK_ROWS) == long_first;
+                r.in[1][i * r.C + d] = is_long && d == 0 ? 40 : (real)0.01 * r.in[1][i * r.C + d]; /* |y|^2 is 566 */
+                r.in[2][i * r.C + d] = is_long ? 5 : 1;
+            }
+        forward(&r);
+        backward(&r);
+        assert_true(r.stat[DENOMINATOR_LEAST] >= 1);
+        for (int64_t e = 0; e < span.n * r.C; e++) {
+            assert_at_most(fabs((double)r.out[e] - 1), bound, "values of short keys");
+            for (int i = 0; i < 3; i++)
+                assert_true(isfinite(r.din[i][e]));
+        }
+        release(&r);
+    }
+}
+
 /* A row of zeros under `identity`: its sum of weights is 0. Its output is 0, no gradient comes from it, and it is counted. */
 static void a_row_whose_denominator_is_rounding_is_given_up(void **state)
 {
@@ -1136,6 +1163,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(googles_denominators_near_0_are_raised),
         cmocka_unit_test(statistics_are_norms_and_denominators),
         cmocka_unit_test(denominators_of_the_exponential_family_are_at_least_one),
+        cmocka_unit_test(chunks_of_long_and_of_short_keys_meet_in_range),
         cmocka_unit_test(a_row_whose_denominator_is_rounding_is_given_up),
         cmocka_unit_test(a_row_is_given_up_below_a_millionth_of_what_its_denominator_could_be),
         cmocka_unit_test(map_rows_times_v_are_out_and_map_pool_is_their_mean),
