@@ -936,6 +936,23 @@ static void statistics_are_norms_and_denominators(void **state)
     }
 }
 
+/* Else errors of both halves depend on each other, and what is reported is too large. */
+static void halves_of_features_have_no_block_of_orthogonal_rows_in_common(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m, D;
+        int independent;
+        int64_t split;
+    } what[] = {{64, 16, 0, 32}, {272, 64, 0, 128}, {24, 16, 0, 16}, {40, 16, 0, 16},
+                {16, 16, 0, 0},  {9, 16, 0, 0},     {40, 16, 1, 20}};
+    for (size_t w = 0; w < sizeof what / sizeof *what; w++) {
+        const ttn_attn_favor_options o = {.independent = what[w].independent};
+        const ttn_favor_job j = {.a = &o, .m = what[w].m, .D = what[w].D};
+        assert_int_equal(ttn_favor_split(&j), what[w].split);
+    }
+}
+
 /* In [1, M n], whatever the keys: no eps is needed. */
 static void denominators_of_the_exponential_family_are_at_least_one(void **state)
 {
@@ -1162,6 +1179,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_maximum_of_keys_has_a_gradient_from_all_chunks_once),
         cmocka_unit_test(googles_denominators_near_0_are_raised),
         cmocka_unit_test(statistics_are_norms_and_denominators),
+        cmocka_unit_test(halves_of_features_have_no_block_of_orthogonal_rows_in_common),
         cmocka_unit_test(denominators_of_the_exponential_family_are_at_least_one),
         cmocka_unit_test(chunks_of_long_and_of_short_keys_meet_in_range),
         cmocka_unit_test(a_row_whose_denominator_is_rounding_is_given_up),
