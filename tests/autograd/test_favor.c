@@ -936,7 +936,39 @@ static void statistics_are_norms_and_denominators(void **state)
     }
 }
 
-/* Else errors of both halves depend on each other, and what is reported is too large. */
+/* The size and the distance from mean v that errors are told beside, of the middle row of each tile. */
+static void errors_are_told_beside_sampled_rows_of_out(void **state)
+{
+    (void)state;
+    static const ttn_span span = {3, 2 * TILE + 5};
+    static const ttn_favor_kernel kernels[] = {TTN_FAVOR_POSITIVE, TTN_FAVOR_HYPERBOLIC, TTN_FAVOR_TRIG};
+    for (int k = 0; k < 3; k++) {
+        run r;
+        make(&r, (ttn_attn_favor_options){.heads = 2, .kernel = kernels[k]}, 4, 8, &span, 1);
+        fill_all(&r, norm_for(kernels[k], 4), ttn_test_seed(), 375);
+        forward(&r);
+        double size = 0;
+        double uniform = 0;
+        const int64_t height = ttn_favor_height(span.n);
+        for (int64_t c = 0; c < r.C; c++) {
+            double mean = 0;
+            for (int64_t i = 0; i < span.n; i++)
+                mean += (double)r.in[2][(span.first + i) * r.C + c] / (double)span.n;
+            for (int64_t first = 0; first < span.n; first += height) {
+                const int64_t live = span.n - first < height ? span.n - first : height;
+                const double out = (double)r.out[(span.first + first + live / 2) * r.C + c];
+                size += out * out;
+                uniform += (out - mean) * (out - mean);
+            }
+        }
+        const double rounding = sizeof(real) == 4 ? 1e-4 : 1e-11;
+        assert_at_most(fabs(r.stat[ERROR_SIZE] / size - 1), rounding, "|out|^2");
+        assert_at_most(fabs(r.stat[ERROR_UNIFORM] / uniform - 1), rounding, "|out - mean v|^2");
+        release(&r);
+    }
+}
+
+/* Else errors of both halves depend on each other. */
 static void halves_of_features_have_no_block_of_orthogonal_rows_in_common(void **state)
 {
     (void)state;
@@ -1179,6 +1211,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_maximum_of_keys_has_a_gradient_from_all_chunks_once),
         cmocka_unit_test(googles_denominators_near_0_are_raised),
         cmocka_unit_test(statistics_are_norms_and_denominators),
+        cmocka_unit_test(errors_are_told_beside_sampled_rows_of_out),
         cmocka_unit_test(halves_of_features_have_no_block_of_orthogonal_rows_in_common),
         cmocka_unit_test(denominators_of_the_exponential_family_are_at_least_one),
         cmocka_unit_test(chunks_of_long_and_of_short_keys_meet_in_range),
