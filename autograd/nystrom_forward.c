@@ -131,12 +131,6 @@ static void close_landmarks(const job *j, pair *p, const tile *t)
     ttn_inverse_measure(&j->z.inverse, p->a, p->z, &p->residual, &p->norm, t->inverse);
 }
 
-/* The larger one; NaN is the largest. */
-static double worse(double a, double b)
-{
-    return isnan(a) || a >= b ? a : b;
-}
-
 /* A chunk of queries: out, and L. */
 static void meet_landmarks(const job *j, int64_t number, const tile *t)
 {
@@ -161,7 +155,7 @@ static void meet_landmarks(const job *j, int64_t number, const tile *t)
             t->row[r] = 1 / sum;
             if (r >= live) continue;
             lse[r * j->z.H] = most + ttn_log(sum);
-            h->row_sum = worse(h->row_sum, fabs((double)(ttn_nystrom_dot(M, s, p->z1) / sum) - 1));
+            h->row_sum = ttn_folded(TTN_MAX, h->row_sum, fabs((double)(ttn_nystrom_dot(M, s, p->z1) / sum) - 1));
         }
         ttn_gemm(TTN_N, TTN_N, p->height, D, M, 1, ttn_in(t->s, M), ttn_in(p->Y, D), 0, ttn_out(t->o, D));
         const int64_t at = ttn_nystrom_place(j, p, k * p->height);
@@ -190,10 +184,11 @@ static void report(const job *j)
         const pair *p = &g->pair[i];
         double value[TTN_NYSTROM_N_STATS] = {[TTN_NYSTROM_RESIDUAL] = p->residual, [TTN_NYSTROM_Z_NORM] = p->norm};
         for (int64_t k = 0; k < p->chunks; k++)
-            value[TTN_NYSTROM_ROW_SUM] = worse(value[TTN_NYSTROM_ROW_SUM], g->chunk[p->first_chunk + k].row_sum);
+            value[TTN_NYSTROM_ROW_SUM] =
+                ttn_folded(TTN_MAX, value[TTN_NYSTROM_ROW_SUM], g->chunk[p->first_chunk + k].row_sum);
         for (int k = 0; k < TTN_NYSTROM_N_STATS; k++) {
             double *stat = &j->c->stat[k * j->z.H + p->head];
-            *stat = worse(*stat, value[k]);
+            *stat = ttn_folded(TTN_MAX, *stat, value[k]);
         }
     }
 }

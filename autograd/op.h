@@ -24,6 +24,7 @@
 #ifndef TTN_OP_H
 #define TTN_OP_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "autograd/fault.h"
@@ -67,6 +68,15 @@ typedef struct {
 
 /* How tiles, shards and ranks combine a statistic: never a mean. */
 typedef enum { TTN_SUM, TTN_MIN, TTN_MAX } ttn_fold;
+
+/* NaN stays to be seen. */
+static inline double ttn_folded(ttn_fold how, double a, double b)
+{
+    if (how == TTN_SUM) return a + b;
+    if (isnan(a)) return a;
+    if (isnan(b)) return b;
+    return (how == TTN_MAX) == (a > b) ? a : b;
+}
 
 typedef struct {
     const char *name;

@@ -1,5 +1,4 @@
 #include "autograd/statistics.h"
-#include <math.h>
 #include <string.h>
 #include "autograd/attention.h"
 #include "autograd/graph_impl.h"
@@ -68,13 +67,6 @@ void ttn_statistics_destroy(ttn_statistics *s)
 
 /* ---- folding ---- */
 
-static double fold(ttn_fold how, double a, double b)
-{
-    if (how == TTN_SUM) return a + b;
-    if (isnan(a) || isnan(b)) return (double)NAN; /* stays to be seen */
-    return (how == TTN_MAX) == (a > b) ? a : b;
-}
-
 static int width_of(const member *m, int i)
 {
     return m->node->op->stats[i].per_head ? m->heads : 1;
@@ -99,7 +91,7 @@ void ttn_statistics_add(ttn_statistics *s, const ttn_plan *p)
         int at = 0;
         for (int i = 0; i < m->node->op->n_stats; i++)
             for (int h = 0; h < width_of(m, i); h++, at++)
-                m->stat[at] = fold(m->node->op->stats[i].fold, m->stat[at], more[at]);
+                m->stat[at] = ttn_folded(m->node->op->stats[i].fold, m->stat[at], more[at]);
     }
     s->is_empty = 0;
 }
@@ -130,7 +122,7 @@ static double number(const member *m, int i)
         x += width_of(m, before);
     double value = x[0];
     for (int h = 1; h < width_of(m, i); h++)
-        value = fold(m->node->op->stats[i].fold, value, x[h]);
+        value = ttn_folded(m->node->op->stats[i].fold, value, x[h]);
     return value;
 }
 

@@ -64,7 +64,7 @@ static void finish_row(const ttn_favor_job *j, const ttn_favor_tile *t, int64_t 
     real *y = t->y + row * j->D;
     const real factor = j->map->factor(j, t, row, sum, ret_kept);
     const double Dn = (double)sum->denominator;
-    stat[TTN_FAVOR_DENOMINATOR_LEAST] = Dn < stat[TTN_FAVOR_DENOMINATOR_LEAST] ? Dn : stat[TTN_FAVOR_DENOMINATOR_LEAST];
+    stat[TTN_FAVOR_DENOMINATOR_LEAST] = ttn_folded(TTN_MIN, stat[TTN_FAVOR_DENOMINATOR_LEAST], Dn);
     stat[TTN_FAVOR_DENOMINATOR_NEGATIVE] += Dn <= 0;
     stat[TTN_FAVOR_ROWS_GIVEN_UP] += factor == 0 && j->divides;
 #pragma omp simd

@@ -28,14 +28,8 @@ void ttn_favor_no_statistics(double *stat)
 
 void ttn_favor_fold_statistics(double *to, const double *from)
 {
-    for (int i = 0; i < TTN_FAVOR_N_STAT; i++) {
-        if (ttn_favor_stats[i].fold == TTN_SUM)
-            to[i] += from[i];
-        else if (ttn_favor_stats[i].fold == TTN_MAX)
-            to[i] = from[i] > to[i] ? from[i] : to[i];
-        else
-            to[i] = from[i] < to[i] ? from[i] : to[i];
-    }
+    for (int i = 0; i < TTN_FAVOR_N_STAT; i++)
+        to[i] = ttn_folded(ttn_favor_stats[i].fold, to[i], from[i]);
 }
 
 void ttn_favor_count_norms(const ttn_favor_tile *t, double *stat)
@@ -43,7 +37,7 @@ void ttn_favor_count_norms(const ttn_favor_tile *t, double *stat)
     for (int64_t row = 0; row < t->live; row++) {
         const double norm = 2 * (double)t->half[row];
         stat[TTN_FAVOR_NORM_SUM] += norm;
-        stat[TTN_FAVOR_NORM_MOST] = norm > stat[TTN_FAVOR_NORM_MOST] ? norm : stat[TTN_FAVOR_NORM_MOST];
+        stat[TTN_FAVOR_NORM_MOST] = ttn_folded(TTN_MAX, stat[TTN_FAVOR_NORM_MOST], norm);
     }
     stat[TTN_FAVOR_NORM_ROWS] += (double)t->live;
 }

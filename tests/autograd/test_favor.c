@@ -896,6 +896,24 @@ static void googles_denominators_near_0_are_raised(void **state)
 
 /* ---- statistics ---- */
 
+/* A row that is no number is not passed over by the smallest and the largest, wherever it stands. */
+static void statistics_show_rows_that_are_no_numbers(void **state)
+{
+    (void)state;
+    static const ttn_span span[] = {{3, 40}, {48, TILE + 1}};
+    static const int64_t rows[] = {3, 20, 48, 48 + TILE};
+    for (int k = 0; k < 4; k++) {
+        run r;
+        make(&r, (ttn_attn_favor_options){.heads = 2, .kernel = TTN_FAVOR_SQUARE}, 4, 6, span, 2);
+        fill_all(&r, 1, ttn_test_seed(), 371);
+        r.in[0][rows[k] * r.C] = (real)NAN;
+        forward(&r);
+        assert_true(isnan(r.stat[NORM_MOST]));
+        assert_true(isnan(r.stat[DENOMINATOR_LEAST]));
+        release(&r);
+    }
+}
+
 static void statistics_are_norms_and_denominators(void **state)
 {
     (void)state;
@@ -1211,6 +1229,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_maximum_of_keys_has_a_gradient_from_all_chunks_once),
         cmocka_unit_test(googles_denominators_near_0_are_raised),
         cmocka_unit_test(statistics_are_norms_and_denominators),
+        cmocka_unit_test(statistics_show_rows_that_are_no_numbers),
         cmocka_unit_test(errors_are_told_beside_sampled_rows_of_out),
         cmocka_unit_test(halves_of_features_have_no_block_of_orthogonal_rows_in_common),
         cmocka_unit_test(denominators_of_the_exponential_family_are_at_least_one),
