@@ -352,7 +352,7 @@ static void a_cut_is_made_whole_or_not_at_all(void **state)
     assert_true(n_failed > 8);
 }
 
-static void a_line_that_the_disk_refuses_is_an_error_and_the_next_may_succeed(void **state)
+static void lines_that_the_disk_refuses_are_errors_and_come_before_the_next_that_it_takes(void **state)
 {
     (void)state;
     ttn_error err = {0};
@@ -360,15 +360,42 @@ static void a_line_that_the_disk_refuses_is_an_error_and_the_next_may_succeed(vo
     assert_ok(add_step(l, 1, 0.5, &err), &err);
     static const char before[] = "{\"step\":1,\"date\":1767225601,\"train/loss\":0.5}\n";
     assert_string_equal(contents(), before);
-    shim_arm(SHIM_WRITE, 1, SHIM_FAIL, ENOSPC, 1);
-    assert_fails(add_step(l, 2, 0.5, &err), TTN_EIO, &err, "metrics.jsonl: a line cannot be added: No space left");
-    shim_disarm();
-    assert_string_equal(contents(), before);
+    for (int step = 2; step <= 3; step++) {
+        shim_arm(SHIM_WRITE, 1, SHIM_FAIL, ENOSPC, 1);
+        err = (ttn_error){0};
+        assert_fails(add_step(l, step, 0.5, &err), TTN_EIO, &err,
+                     "metrics.jsonl: a line cannot be added: No space left");
+        shim_disarm();
+        assert_string_equal(contents(), before);
+    }
     err = (ttn_error){0};
-    assert_ok(add_step(l, 3, 0.5, &err), &err);
+    assert_ok(add_step(l, 4, 0.5, &err), &err);
+    assert_string_equal(contents(), "{\"step\":1,\"date\":1767225601,\"train/loss\":0.5}\n"
+                                    "{\"step\":2,\"date\":1767225602,\"train/loss\":0.5}\n"
+                                    "{\"step\":3,\"date\":1767225603,\"train/loss\":0.5}\n"
+                                    "{\"step\":4,\"date\":1767225604,\"train/loss\":0.5}\n");
     ttn_metrics_log_close(l);
-    assert_contains(contents(), "{\"step\":3,");
-    assert_null(strstr(contents(), "{\"step\":2,"));
+}
+
+/* Where no line comes any more, a sync or the end of the run brings what waited. */
+static void lines_that_waited_are_written_at_a_sync_and_at_the_end(void **state)
+{
+    (void)state;
+    for (int asks = 0; asks < 2; asks++) {
+        ttn_error err = {0};
+        ttn_metrics_log *l = open_log(0);
+        shim_arm(SHIM_WRITE, 1, SHIM_FAIL, ENOSPC, 1);
+        assert_fails(add_step(l, 1, 0.5, &err), TTN_EIO, &err, "No space left");
+        err = (ttn_error){0};
+        assert_fails(ttn_metrics_log_sync(l, &err), TTN_EIO, &err, "No space left");
+        shim_disarm();
+        assert_string_equal(contents(), "");
+        err = (ttn_error){0};
+        if (asks) assert_ok(ttn_metrics_log_sync(l, &err), &err);
+        if (asks) assert_contains(contents(), "{\"step\":1,");
+        ttn_metrics_log_close(l);
+        assert_contains(contents(), "{\"step\":1,");
+    }
 }
 
 /* A limit on the file's size lets a part of a line through, as a full disk does. */
@@ -465,7 +492,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(a_long_log_is_read_in_order, set_path),
         cmocka_unit_test_setup(a_record_too_long_to_be_read_is_not_written, set_path),
         cmocka_unit_test_setup(a_cut_is_made_whole_or_not_at_all, set_path),
-        cmocka_unit_test_setup(a_line_that_the_disk_refuses_is_an_error_and_the_next_may_succeed, set_path),
+        cmocka_unit_test_setup(lines_that_waited_are_written_at_a_sync_and_at_the_end, set_path),
+        cmocka_unit_test_setup(lines_that_the_disk_refuses_are_errors_and_come_before_the_next_that_it_takes, set_path),
         cmocka_unit_test_setup(a_full_disk_leaves_whole_lines, set_path),
         cmocka_unit_test_setup(lines_reach_the_disk_every_30_seconds_and_when_asked, set_path),
         cmocka_unit_test_setup(what_is_no_file_is_a_sentence, set_path),

@@ -280,10 +280,11 @@ static ttn_status cut(const char *path, int64_t step, ttn_metrics_taker kept, vo
 
 struct ttn_metrics_log {
     int fd;
-    int64_t size;    /* of the lines that are whole */
-    int is_torn;     /* a part of one stands behind them */
-    int is_unsynced; /* something was added since the last fsync */
-    double synced;   /* when that was */
+    int64_t size;        /* of the lines that are whole */
+    int is_torn;         /* a part of one stands behind them */
+    int is_unsynced;     /* something was added since the last fsync */
+    double synced;       /* when that was */
+    ttn_builder waiting; /* lines that the disk has not taken yet */
     const ttn_clock *clock;
     char name[TTN_TAIL_ROOM];
 };
@@ -348,17 +349,20 @@ static ttn_status fail(const ttn_metrics_log *l, const char *what, ttn_error *er
     return TTN_FAIL(err, TTN_EIO, "%s: %s: %s%s", l->name, what, strerror(error), ttn_disk_advice(error));
 }
 
-static ttn_status append(ttn_metrics_log *l, const char *line, size_t n, ttn_error *err)
+/* All lines that wait, or none of them, which then go on waiting. */
+static ttn_status append_waiting(ttn_metrics_log *l, ttn_error *err)
 {
+    if (l->waiting.n == 0) return TTN_OK;
     if (!mend(l)) return fail(l, "a line that is there in part cannot be cut off", err);
-    if (ttn_disk_write(l->fd, line, n) != 0) {
+    if (ttn_disk_write(l->fd, l->waiting.text, l->waiting.n) != 0) {
         ttn_status status = fail(l, "a line cannot be added", err);
         l->is_torn = 1;
         mend(l);
         return status;
     }
-    l->size += (int64_t)n;
+    l->size += (int64_t)l->waiting.n;
     l->is_unsynced = 1;
+    ttn_builder_drop(&l->waiting);
     return TTN_OK;
 }
 
@@ -371,12 +375,17 @@ ttn_status ttn_metrics_log_add(ttn_metrics_log *l, const ttn_metrics *r, ttn_err
     const size_t n = b.n;
     ttn_status status = ttn_builder_finish(&b, "a line of metrics", &line, err);
     if (status != TTN_OK) return status;
-    if (n <= MOST_ROOM)
-        status = append(l, line, n, err);
-    else
+    if (n > MOST_ROOM)
         status =
             TTN_FAIL(err, TTN_EINTERNAL, "%s: a record of %" PRId64 " numbers is too long for a line", l->name, r->n);
+    else
+        ttn_build_bytes(&l->waiting, line, n);
     free(line);
+    if (status == TTN_OK && l->waiting.failed) {
+        ttn_builder_drop(&l->waiting);
+        status = TTN_FAIL(err, TTN_ENOMEM, "%s: no memory for lines that the disk does not take", l->name);
+    }
+    if (status == TTN_OK) status = append_waiting(l, err);
     if (status == TTN_OK && ttn_clock_now(l->clock) - l->synced >= TTN_METRICS_SYNC)
         status = ttn_metrics_log_sync(l, err);
     return status;
@@ -385,7 +394,8 @@ ttn_status ttn_metrics_log_add(ttn_metrics_log *l, const ttn_metrics *r, ttn_err
 ttn_status ttn_metrics_log_sync(ttn_metrics_log *l, ttn_error *err)
 {
     l->synced = ttn_clock_now(l->clock);
-    if (!l->is_unsynced) return TTN_OK;
+    ttn_status status = append_waiting(l, err);
+    if (status != TTN_OK || !l->is_unsynced) return status;
     if (ttn_disk_fsync(l->fd) != 0) return fail(l, "it is not certain that the last lines are on the disk", err);
     l->is_unsynced = 0;
     return TTN_OK;
@@ -395,8 +405,9 @@ void ttn_metrics_log_close(ttn_metrics_log *l)
 {
     if (!l) return;
     if (l->fd >= 0) {
-        if (l->is_unsynced) ttn_disk_fsync(l->fd);
+        (void)!ttn_metrics_log_sync(l, NULL);
         ttn_disk_close(l->fd);
     }
+    ttn_builder_drop(&l->waiting);
     ttn_free(l);
 }

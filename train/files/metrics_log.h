@@ -41,8 +41,9 @@ TTN_MUST_USE ttn_status ttn_metrics_log_open(const char *path, int64_t step, ttn
                                              const ttn_clock *clock, const ttn_log *log, ttn_metrics_log **ret,
                                              ttn_error *err);
 
-/* Append a record. TTN_EIO (a full disk): the file is as before, and the next record may succeed; or the line is there and
- * the disk did not confirm it, which the message says. Whether to go on is the caller's to decide. TTN_ENOMEM. */
+/* Append a record. TTN_EIO (a full disk): the file is as before, and the line is written before the next one, or at the next
+ * sync, when the disk takes it; or the line is there and the disk did not confirm it, which the message says. Whether to go
+ * on is the caller's to decide. TTN_ENOMEM: this line and those that waited are lost. */
 TTN_MUST_USE ttn_status ttn_metrics_log_add(ttn_metrics_log *l, const ttn_metrics *r, ttn_error *err);
 
 /* What was added is on the disk. TTN_EIO. */
