@@ -52,9 +52,8 @@ static void judge_thread_count(ttn_doctor_report *r)
     if (t->n > c->usable && c->quota > 0 && c->usable < c->allowed)
         warn(r, "quota",
              "a control group gives this process the time of %.3g cores: %d threads would be stopped in the middle of "
-             "their "
-             "work | set OMP_NUM_THREADS=%d, or unset it, or give the container more (`docker --cpus`, `limits.cpu` of "
-             "a pod)",
+             "their work | set OMP_NUM_THREADS=%d, or unset it, or give the container more (`docker --cpus`, "
+             "`limits.cpu` of a pod)",
              c->quota, t->n, c->usable);
     else if (t->n > c->usable)
         warn(r, "threads_above",

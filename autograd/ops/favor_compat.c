@@ -169,7 +169,8 @@ static double key_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const 
     return reference;
 }
 
-/* Of keys alone: the gradient to a row's own maximum stays in the row. dk of the row that holds the maximum of all keys -= reference s w of the projection that it is of. */
+/* Of keys alone: the gradient to a row's own maximum stays in the row. dk of the row that holds the maximum of all keys -=
+ * reference s w of the projection that it is of. */
 static void settle(const ttn_favor_job *j, ttn_favor_tile *t, int input, int64_t seq, int64_t head, double reference)
 {
     const real *weight = ttn_favor_head_of_W(j, head);

@@ -109,13 +109,11 @@ const ttn_command ttn_cmd_plan = {
     .description =
         "Plans a step of training of the configuration, and says what it takes: parameters, memory and what it is "
         "needed for at the peak, what is computed twice to stay within train.memory and what that costs, work, and the "
-        "time of it at the speed that this machine has in large products of matrices, which is the least that it can "
-        "be: a "
-        "step takes 1.1 to 1.4 times as long without attention, and up to 3 times with narrow heads of exact "
-        "attention. "
+        "time of it at the speed that this machine has in large products of matrices. A real step takes about 1 to 1.4 "
+        "times as long without attention, and with exact attention up to 3 times at width 64, less for wider models. "
         "Nothing of this size is allocated and no data is read, so any model can be planned on any machine. The number "
-        "of sequences in a batch, "
-        "which linear attention needs memory for, is data.max_seqs, or what it would be for proteins of 353 residues; "
+        "of sequences in a batch, which linear attention needs memory for, is data.max_seqs, or what it would be for "
+        "proteins of 353 residues; "
         "titin train --dry-run looks at the data."
         "\n\n"
         "Ends with 6 when train.memory is too small, and says what would do.",
