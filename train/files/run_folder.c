@@ -205,8 +205,8 @@ static ttn_status open_checkpoints(const char *path, DIR **ret, ttn_error *err)
     int error = errno;
     struct stat about;
     if (stat(path, &about) == 0 && !S_ISDIR(about.st_mode)) return is_no_folder(path, err);
-    return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be looked through: %s%s", ttn_text_tail(folder, shown), strerror(error),
-                    ttn_disk_advice(error));
+    return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be looked through: %s%s", ttn_text_tail(folder, shown),
+                    strerror(error), ttn_disk_advice(error));
 }
 
 ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_error *err)
