@@ -131,25 +131,26 @@ say = $(if $(V),,@printf '  %-6s %s\n' $(1) $@; )
 
 # ---- default: library and program ----
 
-# The list of sources and presets, written when it changes: a library without what was removed is made anew.
-CONTENTS := $(BUILD)/sources
+# Lists of sources and of presets, each written when it changes: what holds something that was removed is made anew.
+SOURCE_LIST := $(BUILD)/sources
+PRESET_LIST := $(BUILD)/presets
 
 all: $(BUILD)/libtitin.a $(BUILD)/libtitin.so $(BUILD)/titin $(BUILD)/titin.h
 
-$(BUILD)/libtitin.a: $(OBJECTS) $(CONTENTS)
+$(BUILD)/libtitin.a: $(OBJECTS) $(SOURCE_LIST)
 	@rm -f $@
 	$(call say,AR)$(AR) qcs $@ $(OBJECTS)
 
 SO := libtitin.so.$(VERSION)
-$(BUILD)/$(SO): $(OBJECTS) $(CONTENTS)
+$(BUILD)/$(SO): $(OBJECTS) $(SOURCE_LIST)
 	$(call say,LINK)$(CC) -shared -Wl,-soname,libtitin.so.$(SOVERSION) $(if $(SAN),,-Wl,--no-undefined) $(LDFLAGS_ALL) -o $@ $(OBJECTS) $(LIBS)
 $(BUILD)/libtitin.so.$(SOVERSION): $(BUILD)/$(SO)
 	@ln -sf $(SO) $@
 $(BUILD)/libtitin.so: $(BUILD)/libtitin.so.$(SOVERSION)
 	@ln -sf libtitin.so.$(SOVERSION) $@
 
-$(BUILD)/titin: $(PROGRAM_OBJECTS) $(OBJ)/build.o $(BUILD)/libtitin.a
-	$(call say,LINK)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS)
+$(BUILD)/titin: $(PROGRAM_OBJECTS) $(OBJ)/build.o $(BUILD)/libtitin.a $(SOURCE_LIST)
+	$(call say,LINK)$(CC) $(LDFLAGS_ALL) -o $@ $(filter-out $(SOURCE_LIST),$^) $(LIBS)
 
 # The flags and the compiler are a prerequisite: another set of them, or a build folder carried to another
 # processor, builds again. The second line stands for what ARCH=native means here.
@@ -162,15 +163,19 @@ $(STAMP): FORCE
 	@echo '$(FLAGS_NOW)' > $@
 endif
 
-CONTENTS_NOW := $(SOURCES) $(PRESETS)
-ifneq ($(strip $(CONTENTS_NOW)),$(strip $(shell cat $(CONTENTS) 2>/dev/null)))
-$(CONTENTS): FORCE
-	@mkdir -p $(@D)
-	@echo '$(CONTENTS_NOW)' > $@
+# $(call list,FILE,WORDS)
+define list
+ifneq ($(strip $(2)),$$(strip $$(shell cat $(1) 2>/dev/null)))
+$(1): FORCE
+	@mkdir -p $$(@D)
+	@echo '$(strip $(2))' > $$@
 endif
+endef
+$(eval $(call list,$(SOURCE_LIST),$(SOURCES) $(PROGRAM)))
+$(eval $(call list,$(PRESET_LIST),$(PRESETS)))
 
 # Presets are part of the program, so that they are found from anywhere: each becomes a text in C.
-$(BUILD)/presets.inc: $(PRESETS) $(CONTENTS) Makefile
+$(BUILD)/presets.inc: $(PRESETS) $(PRESET_LIST) Makefile
 	@mkdir -p $(@D)
 	@for preset in $(PRESETS); do \
 	     printf '{"%s", ""\n' "$$(basename "$$preset" .yaml)"; \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The build rebuilds what has to be and nothing else. In a copy of the tree, without optimisation.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 17
+plan 19
 
 copy="$work/a folder/titin"
 mkdir -p "$copy"
@@ -36,7 +36,7 @@ touch "$header"
 build > /dev/null 2>&1
 read -r -a includes <<< "$(make -s print-INCLUDES)"
 expected=$(for source in $(make -s print-SOURCES print-PROGRAM); do
-    "$CC" -std=c11 -D_GNU_SOURCE "${includes[@]}" -MM "$source" | tr -d '\\\n' | grep -q " $header" && echo "$out/obj/${source%.c}.o"
+    "$CC" -std=c11 -D_GNU_SOURCE "${includes[@]}" "-I$out" -MM "$source" | tr -d '\\\n' | grep -q " $header" && echo "$out/obj/${source%.c}.o"
 done | sort)
 same "a touched header rebuilds what includes it, and only that" "$(rebuilt)" "$expected"
 if [ "$(rebuilt | wc -l)" -lt "$(objects | wc -l)" ]; then ok 'which is not everything'; else
@@ -49,14 +49,17 @@ mark
 build LDFLAGS='-Wl,-O1' CFLAGS='-O0 -DOTHER' > /dev/null 2>&1
 check 'other LDFLAGS link again' test "$out/titin" -nt mark -a "$out/libtitin.so" -nt mark
 
-# A source that comes and goes.
+# Sources that come and go.
+printf 'int ttn_guest_of_the_program(void);\nint ttn_guest_of_the_program(void)\n{\n    return 7;\n}\n' > train/cli/guest.c
 printf '#include "core/guest.h"\nint ttn_guest(void)\n{\n    return GUEST;\n}\n' > core/guest.c
 printf '#define GUEST 7\nint ttn_guest(void);\n' > core/guest.h
 build > /dev/null 2>&1
 check 'a new source is in the library' grep -q ttn_guest <(nm "$out/libtitin.a")
-rm core/guest.c core/guest.h
+check 'or in the program' grep -q ttn_guest_of_the_program <(nm "$out/titin")
+rm core/guest.c core/guest.h train/cli/guest.c
 check 'the build goes on when a source and its header are gone' build
 empty 'and neither library holds it any more' "$(nm "$out/libtitin.a" "$out/libtitin.so" | grep ttn_guest)"
+empty 'nor does the program' "$(nm "$out/titin" | grep ttn_guest)"
 
 # Presets become texts of C, whatever is in them, and read as they stand in their files.
 mkdir -p configs

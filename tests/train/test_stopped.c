@@ -685,6 +685,13 @@ static void run_short_of_space(void **state)
     assert_same_result(&r);
 }
 
+/* The i-th of n: all of them are tried, or every third where tests are to be short. */
+static int is_tried(int i, int n)
+{
+    const int64_t some = ttn_scaled(n, n / 3);
+    return some >= n || (i + 1) * some / n > i * some / n;
+}
+
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
@@ -695,12 +702,14 @@ int main(int argc, char **argv)
     write_config();
     undisturbed = result_of(NULL);
     undisturbed_without = result_of(without_held_out);
-    struct CMUnitTest tests[N_MOMENTS + N_SHORTAGES] = {{0}};
+    struct CMUnitTest tests[N_MOMENTS + N_SHORTAGES] = {{0}}; /* cmocka passes over those without a function */
     for (int i = 0; i < N_MOMENTS; i++)
-        tests[i] = (struct CMUnitTest){moments[i].name, stop_and_go_on, NULL, NULL, (void *)&moments[i]};
+        if (is_tried(i, N_MOMENTS))
+            tests[i] = (struct CMUnitTest){moments[i].name, stop_and_go_on, NULL, NULL, (void *)&moments[i]};
     for (int i = 0; i < N_SHORTAGES; i++)
-        tests[N_MOMENTS + i] =
-            (struct CMUnitTest){shortages[i].name, run_short_of_space, NULL, NULL, (void *)&shortages[i]};
+        if (is_tried(i, N_SHORTAGES))
+            tests[N_MOMENTS + i] =
+                (struct CMUnitTest){shortages[i].name, run_short_of_space, NULL, NULL, (void *)&shortages[i]};
     const int failed = ttn_test_run(tests);
     free(undisturbed.lines);
     free(undisturbed_without.lines);
