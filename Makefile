@@ -163,12 +163,12 @@ $(STAMP): FORCE
 	@echo '$(FLAGS_NOW)' > $@
 endif
 
-# $(call list,FILE,WORDS)
+# $(call list,FILE,WORDS); the first word is the same, so that a list of none is not as good as no file.
 define list
-ifneq ($(strip $(2)),$$(strip $$(shell cat $(1) 2>/dev/null)))
+ifneq ($(strip list: $(2)),$$(strip $$(shell cat $(1) 2>/dev/null)))
 $(1): FORCE
 	@mkdir -p $$(@D)
-	@echo '$(strip $(2))' > $$@
+	@echo '$(strip list: $(2))' > $$@
 endif
 endef
 $(eval $(call list,$(SOURCE_LIST),$(SOURCES) $(PROGRAM)))
