@@ -1,4 +1,5 @@
 /* A tree, or one assignment, to values: keys are looked up, values are read as their rows say. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ static const char preset[] = "preset";
 
 static ttn_config_entry *slot_of(const ttn_config_map *m, const char *text)
 {
+    assert(m->entry); /* add has made room */
     size_t i = (size_t)ttn_hash_text(text) & (m->room - 1);
     while (m->entry[i].text && strcmp(m->entry[i].text, text) != 0)
         i = (i + 1) & (m->room - 1);
