@@ -28,6 +28,12 @@ void ttn_text_append(char *text, size_t room, const char *format, va_list args) 
 enum { TTN_TAIL = 300, TTN_TAIL_ROOM = TTN_TAIL + sizeof "..." };
 char *ttn_text_tail(const char *path, char *ret);
 
+/* "s" behind a word of which there are n, "" for one. */
+static inline const char *ttn_text_plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* Control characters become '?': a file's bytes may stand in a message, and a message may reach a terminal. */
 void ttn_text_disarm(char *text);
 

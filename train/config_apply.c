@@ -6,6 +6,7 @@
 #include <string.h>
 #include "core/builder.h"
 #include "core/hash.h"
+#include "core/text.h"
 #include "train/config_impl.h"
 #include "train/config_resolved.h"
 
@@ -262,7 +263,7 @@ static ttn_status set_element(ttn_config *c, int row, int index, const char *nam
     if (status != TTN_OK) return status;
     if (index > e->n)
         return ttn_config_blame(c, name_place, err, "%s: the list has %d element%s so far: the next one is %s.%d", name,
-                                e->n, e->n == 1 ? "" : "s", o->name, e->n);
+                                e->n, ttn_text_plural(e->n), o->name, e->n);
     if (index == e->n) status = add_element(c, e, err);
     if (status != TTN_OK) return status;
     int ok = 0;

@@ -9,6 +9,7 @@
 #include "core/disk.h"
 #include "core/hash.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "data/split.h"
 #include "train/dataset.h"
 
@@ -196,7 +197,7 @@ static ttn_status pack(ttn_dataset *d, const ttn_list *file, const ttn_pack_rule
     if (status != TTN_OK)
         ttn_disk_remove_folders(o->folder, made);
     else
-        ttn_log_say(o->log, TTN_LOG_INFO, "packed %d file%s to %s", file->n, file->n == 1 ? "" : "s", d->path);
+        ttn_log_say(o->log, TTN_LOG_INFO, "packed %d file%s to %s", file->n, ttn_text_plural(file->n), d->path);
     return status;
 }
 

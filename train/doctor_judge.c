@@ -24,11 +24,6 @@ static void warn(ttn_doctor_report *r, const char *id, const char *format, ...)
     snprintf(w->advice, sizeof w->advice, "%s", bar ? bar + 3 : "");
 }
 
-static const char *plural(int n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* ---- cores and threads ---- */
 
 static void judge_cores(ttn_doctor_report *r)
@@ -58,9 +53,10 @@ static void judge_thread_count(ttn_doctor_report *r)
     else if (t->n > c->usable)
         warn(r, "threads_above",
              "%d threads on %d core%s would wait for each other | set OMP_NUM_THREADS=%d, or unset it", t->n, c->usable,
-             plural(c->usable), c->usable);
+             ttn_text_plural(c->usable), c->usable);
     else if (t->n < c->usable)
-        warn(r, "threads_below", "%d thread%s on %d cores: the others stay idle | %s", t->n, plural(t->n), c->usable,
+        warn(r, "threads_below", "%d thread%s on %d cores: the others stay idle | %s", t->n, ttn_text_plural(t->n),
+             c->usable,
              *t->asked                      ? "unset OMP_NUM_THREADS, unless another program is to have them"
              : t->n == TTN_BLAS_MAX_THREADS ? "OpenBLAS serves no more at once; another run can have them"
                                             : "unset OMP_THREAD_LIMIT");
@@ -68,7 +64,7 @@ static void judge_thread_count(ttn_doctor_report *r)
         warn(r, "bound_together",
              "%d threads are bound to %d place%s: several compute on one core while others are free | unset "
              "OMP_PLACES and OMP_PROC_BIND",
-             t->n, t->places, plural(t->places));
+             t->n, t->places, ttn_text_plural(t->places));
 }
 
 static void judge_speed(ttn_doctor_report *r)
@@ -79,7 +75,7 @@ static void judge_speed(ttn_doctor_report *r)
         warn(r, "load",
              "other programs keep the cores busy: a load of %.1f on %d core%s | `top` shows which they are; "
              "beside them OMP_WAIT_POLICY=passive makes training several times faster",
-             r->machine.load, c->present, plural(c->present));
+             r->machine.load, c->present, ttn_text_plural(c->present));
     /* Two hyperthreads of one core reach about 1. */
     if (r->threads.n > 1 && r->threads.n <= c->usable && r->rate_all > 0 && r->rate_all < 1.3 * r->rate_one)
         warn(

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "core/blas.h"
 #include "core/number.h"
+#include "core/start.h"
 #include "train/train_spec.h"
 
 /* In the order of its enum. */
@@ -198,4 +199,9 @@ ttn_status ttn_train_spec_of(const ttn_values *values, ttn_train_spec *ret, ttn_
 {
     ttn_status status = ttn_train_spec_read(values, ret, err);
     return status == TTN_OK ? check_length(ret, err) : status;
+}
+
+int ttn_train_spec_threads(const ttn_train_spec *s, int cores)
+{
+    return s->threads > 0 ? (int)s->threads : ttn_start_threads(cores);
 }

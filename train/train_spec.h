@@ -32,4 +32,7 @@ TTN_MUST_USE ttn_status ttn_train_spec_of(const ttn_values *values, ttn_train_sp
 /* The same for who does not ask how long: none or several of these three may be given. */
 TTN_MUST_USE ttn_status ttn_train_spec_read(const ttn_values *values, ttn_train_spec *ret, ttn_error *err);
 
+/* How many threads compute: train.threads, or where that is 0 what fits this many cores (core/start.h). */
+int ttn_train_spec_threads(const ttn_train_spec *s, int cores);
+
 #endif

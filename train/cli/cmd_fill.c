@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include "core/machine.h"
 #include "core/number.h"
+#include "core/text.h"
 #include "train/cli/command.h"
 #include "train/cli/layout.h"
 #include "train/cli/model_argument.h"
@@ -145,7 +146,7 @@ static ttn_status fill_all(filling *f, const char *word, ttn_error *err)
         return TTN_FAIL(err, TTN_EINVAL, "there is nothing to fill in: write _ or <mask> in the places of residues");
     if (f->passed_over > 0)
         fprintf(f->call->err.out, "warning: %" PRId64 " sequence%s without a mask %s passed over\n", f->passed_over,
-                f->passed_over == 1 ? "" : "s", f->passed_over == 1 ? "was" : "were");
+                ttn_text_plural(f->passed_over), f->passed_over == 1 ? "was" : "were");
     return TTN_OK;
 }
 

@@ -37,7 +37,7 @@ static ttn_status look_at_machine(ttn_forecast_request *r, ttn_error *err)
     if (status != TTN_OK) return status;
     ttn_machine_look("", &machine);
     r->ram = machine.ram;
-    r->n_thread = spec.threads > 0 ? (int)spec.threads : ttn_start_threads(machine.cores.usable);
+    r->n_thread = ttn_train_spec_threads(&spec, machine.cores.usable);
     status = ttn_start(r->n_thread, err);
     if (status != TTN_OK) return status;
     ttn_doctor_rate(r->n_thread, 0); /* OpenMP's threads are there, and the clock of the processor has gone up */

@@ -169,7 +169,7 @@ static int threads_of(const ttn_train_spec *spec)
 {
     ttn_machine machine;
     ttn_machine_look("", &machine);
-    return spec->threads > 0 ? (int)spec->threads : ttn_start_threads(machine.cores.usable);
+    return ttn_train_spec_threads(spec, machine.cores.usable);
 }
 
 static ttn_status run_it(told *t, const ttn_training_options *o, const char *folder, const char *resume, ttn_error *err)

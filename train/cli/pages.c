@@ -135,7 +135,7 @@ void ttn_page_man(FILE *out, const ttn_option *row, int n)
     fputs(".SH ENVIRONMENT\n", out);
     static const char *const variables[][2] = {
         {"OMP_NUM_THREADS", "How many threads compute, where train.threads is 0; unset: as many as there are cores to "
-                            "run on, at most 128."},
+                            "run on and OpenBLAS serves."},
         {"OMP_WAIT_POLICY",
          "passive: a thread that waits for others gives its core away. Where other programs compute, too, "
          "several times faster; on an idle machine a little slower."},

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/nearest.h"
+#include "core/text.h"
 #include "train/cli/command.h"
 
 /* "; did you mean `--json`?" for messages; "" without one. */
@@ -177,7 +178,7 @@ static ttn_status check_arguments(const ttn_cli_call *call, ttn_error *err)
         return TTN_FAIL(err, TTN_EINVAL, "titin %s takes no arguments, and this is one: '%s'", c->name,
                         call->argument[0]);
     return TTN_FAIL(err, TTN_EINVAL, "titin %s takes at most %d argument%s, and this is one more: '%s'", c->name, most,
-                    most == 1 ? "" : "s", call->argument[most]);
+                    ttn_text_plural(most), call->argument[most]);
 }
 
 /* argv[0] is the (last word of the) command. */

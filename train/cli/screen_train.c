@@ -77,15 +77,10 @@ static void print_device(const ttn_terminal *t, const ttn_run_start *s)
 {
     meaning m = {""};
     if (s->device) add(&m, "%s", s->device);
-    if (s->threads > 0) add(&m, ", %d thread%s", s->threads, s->threads == 1 ? "" : "s");
+    if (s->threads > 0) add(&m, ", %d thread%s", s->threads, ttn_text_plural(s->threads));
     if (s->blas) add(&m, "; %s", s->blas);
     if (s->real) add(&m, "; %s precision", strcmp(s->real, "f64") == 0 ? "double" : "single");
     print(t, "device", &m);
-}
-
-static const char *plural(int64_t n)
-{
-    return n == 1 ? "" : "s";
 }
 
 /* At most five lines. */
@@ -94,8 +89,9 @@ static void print_data(const ttn_terminal *t, const ttn_run_start *s)
     meaning m = {""};
     numbers n;
     if (s->data.sequences > 0)
-        add(&m, "%s protein%s, %s residue%s", ttn_show_count(s->data.sequences, n.a), plural(s->data.sequences),
-            ttn_show_count(s->data.residues, n.b), plural(s->data.residues));
+        add(&m, "%s protein%s, %s residue%s", ttn_show_count(s->data.sequences, n.a),
+            ttn_text_plural(s->data.sequences), ttn_show_count(s->data.residues, n.b),
+            ttn_text_plural(s->data.residues));
     if (s->data.source) add(&m, " in %s", s->data.source);
     if (s->data.files > 1) add(&m, " and %s more", ttn_show_count(s->data.files - 1, n.a));
     if (s->data.longest > 0) {
@@ -132,7 +128,7 @@ static void print_model(const ttn_terminal *t, const ttn_run_start *s)
     numbers n;
     if (s->model.layers > 0)
         add(&m, "%" PRId64 " layer%s of width %" PRId64 ", %" PRId64 " head%s", s->model.layers,
-            plural(s->model.layers), s->model.width, s->model.heads, plural(s->model.heads));
+            ttn_text_plural(s->model.layers), s->model.width, s->model.heads, ttn_text_plural(s->model.heads));
     if (s->model.attention) add(&m, "; attention %s", s->model.attention);
     if (s->model.parameters > 0) add(&m, "; %s parameters", ttn_show_count(s->model.parameters, n.a));
     print(t, "model", &m);
@@ -159,7 +155,7 @@ static void print_batch(const ttn_terminal *t, const ttn_run_start *s)
     numbers n;
     if (s->batch.rows > 0)
         add(&m, "%s rows and up to %s protein%s", ttn_show_count(s->batch.rows, n.a),
-            ttn_show_count(s->batch.seqs, n.b), plural(s->batch.seqs));
+            ttn_show_count(s->batch.seqs, n.b), ttn_text_plural(s->batch.seqs));
     if (s->batch.fill > 0) add(&m, ", %.1f %% filled", 100 * s->batch.fill);
     if (s->batch.shards > 1) add(&m, "; %s of them a step", ttn_show_count(s->batch.shards, n.c));
     print(t, "batch", &m);
@@ -343,8 +339,8 @@ static void print_best(const ttn_terminal *t, const ttn_best *b)
     if (isfinite(b->accuracy)) add(&m, ", %.1f %% right", 100 * b->accuracy);
     if (isfinite(b->targets) && isfinite(b->sequences))
         add(&m, "; %s hidden residue%s of %s protein%s that %s held out", ttn_show_count((int64_t)b->targets, n.b),
-            plural((int64_t)b->targets), ttn_show_count((int64_t)b->sequences, n.c), plural((int64_t)b->sequences),
-            (int64_t)b->sequences == 1 ? "was" : "were");
+            ttn_text_plural((int64_t)b->targets), ttn_show_count((int64_t)b->sequences, n.c),
+            ttn_text_plural((int64_t)b->sequences), (int64_t)b->sequences == 1 ? "was" : "were");
     print(t, "best", &m);
 }
 
@@ -393,8 +389,8 @@ void ttn_screen_end(const ttn_terminal *t, const ttn_run_end *e)
     char time[TTN_SHOW_NUMBER];
     ttn_show_seconds(e->seconds, time);
     if (e->step >= e->steps)
-        print_title(t, "done: %s step%s in %s, %s residues", ttn_show_count(e->step, n.a), plural(e->step), time,
-                    ttn_show_count(e->residues, n.b));
+        print_title(t, "done: %s step%s in %s, %s residues", ttn_show_count(e->step, n.a), ttn_text_plural(e->step),
+                    time, ttn_show_count(e->residues, n.b));
     else
         print_title(t, "stopped after step %s of %s, after %s and %s residues", ttn_show_count(e->step, n.a),
                     ttn_show_count(e->steps, n.b), time, ttn_show_count(e->residues, n.c));

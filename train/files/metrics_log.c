@@ -256,12 +256,12 @@ static void tell(const survey *s, const char *name, const ttn_log *log)
         ttn_log_say(log, TTN_LOG_INFO,
                     "%s: %" PRId64 " line%s of steps %" PRId64 " to %" PRId64
                     " cut: the run goes on after step %" PRId64,
-                    name, s->n_later, s->n_later == 1 ? "" : "s", s->from, s->to, s->step);
+                    name, s->n_later, ttn_text_plural(s->n_later), s->from, s->to, s->step);
     if (s->n_damaged > 0)
         ttn_log_say(log, TTN_LOG_WARNING,
                     "%s: %" PRId64 " line%s cut that %s no record (the first was line %" PRId64
                     "): a crash may have left %s so",
-                    name, s->n_damaged, s->n_damaged == 1 ? "" : "s", s->n_damaged == 1 ? "was" : "were",
+                    name, s->n_damaged, ttn_text_plural(s->n_damaged), s->n_damaged == 1 ? "was" : "were",
                     s->first_damaged, s->n_damaged == 1 ? "it" : "them");
 }
 
