@@ -115,7 +115,7 @@ FUZZERS  := $(wildcard tests/fuzz/fuzz_*.c)
 OBJ            := $(BUILD)/obj
 OBJECTS        := $(patsubst %.cu,$(OBJ)/%.cu.o,$(SOURCES:%.c=$(OBJ)/%.o))
 PROGRAM_OBJECTS := $(PROGRAM:%.c=$(OBJ)/%.o)
-HARNESS_OBJECTS := $(HARNESS:%.c=$(OBJ)/%.o) $(OBJ)/train/cli/reexec.o
+HARNESS_OBJECTS := $(HARNESS:%.c=$(OBJ)/%.o)
 TEST_PROGRAMS  := $(patsubst tests/%.c,$(BUILD)/tests/%,$(TESTS) $(if $(filter f32,$(REAL)),$(TESTS_ONCE)))
 BENCH_PROGRAMS := $(BENCHES:tests/bench/bench_%.c=$(BUILD)/bench/%)
 FUZZ_PROGRAMS  := $(FUZZERS:tests/fuzz/fuzz_%.c=$(BUILD)/fuzz/%)
@@ -229,7 +229,18 @@ test: setup
 
 test-long:
 	@TTN_LONG=1 TTN_LIMIT=1800 $(MAKE) --no-print-directory test
+	@TTN_LIMIT=1800 $(MAKE) --no-print-directory test-kernels
 	@$(MAKE) --no-print-directory faults
+
+# What multiplies, again under every kernel of OpenBLAS that the processor has and with other numbers of threads.
+MULTIPLYING := $(wildcard tests/core/test_blas*.c tests/core/test_gemm*.c tests/autograd/test_*.c) \
+               $(addprefix tests/train/test_,evaluate.c fill.c model.c optim.c trainer.c trajectory.c validation.c)
+test-kernels: setup
+	@$(foreach real,f32 f64,$(MAKE) --no-print-directory -j$(JOBS) REAL=$(real) test-programs &&) true
+	@$(MAKE) -s --no-print-directory $(RUN)
+	@tests/kernels/run $(RUN) --jobs $(JOBS) --filter '$(T)' \
+	    $(foreach real,f32 f64,--label $(real) $(MULTIPLYING:tests/%.c=$(call build_of,$(real))/tests/%)) \
+	    --label f32 $(call build_of,f32)/tests/train/test_training
 
 test-programs: all $(TEST_PROGRAMS)
 
@@ -329,7 +340,7 @@ bench: setup
 
 bench-programs: all $(BENCH_PROGRAMS)
 
-$(BUILD)/bench/%: $(OBJ)/tests/bench/bench_%.o $(OBJ)/tests/bench/bench.o $(OBJ)/tests/harness/model.o $(OBJ)/train/cli/reexec.o $(BUILD)/libtitin.a
+$(BUILD)/bench/%: $(OBJ)/tests/bench/bench_%.o $(OBJ)/tests/bench/bench.o $(OBJ)/tests/harness/model.o $(BUILD)/libtitin.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS) -lxxhash
 
@@ -412,7 +423,8 @@ help:
 #: make quickstart              set-up, build, and a first model of the sample of proteins: some minutes
 #: make test [T=core/rng]       all set-up, both precisions, all tests or those whose name matches
 #: make SAN=1 test              the same under AddressSanitizer and UndefinedBehaviorSanitizer (f32)
-#: make test-long               full sweeps, and every planted fault
+#: make test-kernels [T=nn]     what multiplies, under every kernel of OpenBLAS and other numbers of threads
+#: make test-long               full sweeps, every kernel, and every planted fault
 #: make faults [F=NAME]         break one thing at a time; a test must notice
 #: make data                    20,000 proteins for experiments, to data/downloaded (Debian, nothing is installed)
 #: make compare [KINDS='exact none' SEEDS=3]  kinds of attention beside each other on these; some minutes a run
@@ -427,7 +439,7 @@ help:
 #:            CUDA=1 with kernels for GPUs  CUDA_HOME=/usr/local/cuda
 
 FORCE:
-PHONY := all quickstart compare data setup test test-long test-programs faults bench bench-programs gpu-programs fuzz fuzz-programs format lint install \
+PHONY := all quickstart compare data setup test test-kernels test-long test-programs faults bench bench-programs gpu-programs fuzz fuzz-programs format lint install \
          uninstall clean help FORCE
 .PHONY: $(PHONY)
 .SECONDARY:

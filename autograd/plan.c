@@ -81,6 +81,7 @@ static ttn_status check_options(const ttn_graph *g, const ttn_plan_options *o, t
     }
     if (status == TTN_OK && (o->n_thread < 0 || o->n_thread > TTN_BLAS_MAX_THREADS))
         status = TTN_FAIL(err, TTN_EINVAL, "plan: %d threads, 1 to %d are possible", o->n_thread, TTN_BLAS_MAX_THREADS);
+    if (status == TTN_OK) status = ttn_blas_check_started(o->n_thread > 0 ? o->n_thread : 1, err);
     return status;
 }
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "autograd/plan_impl.h"
+#include "core/blas.h"
 #include "core/fp.h"
 #include "core/memory.h"
 #include "core/rng.h"
@@ -338,7 +339,8 @@ ttn_status ttn_plan_run(ttn_plan *p, const ttn_feed *feed, const double *loss_we
         .on = {.device = p->device, .n_thread = p->want.options.n_thread},
     };
     p->ran = 0;
-    ttn_status status = check_feed(p, feed, err);
+    ttn_status status = ttn_blas_check_started(r.on.n_thread, err);
+    if (status == TTN_OK) status = check_feed(p, feed, err);
     if (status == TTN_OK) status = check_bound(p, err);
     if (status == TTN_OK) status = bind_memory(p, &r.on, err);
     if (status != TTN_OK) return status;

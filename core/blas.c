@@ -3,6 +3,7 @@
 #undef I /* complex.h comes with it */
 #include <limits.h>
 #include <omp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +18,12 @@
 #if defined(__x86_64__)
 #define NEEDS_AVX2   (TTN_CPU(AVX2) | TTN_CPU(FMA))
 #define NEEDS_AVX512 (NEEDS_AVX2 | TTN_CPU(AVX512F) | TTN_CPU(AVX512DQ) | TTN_CPU(AVX512BW) | TTN_CPU(AVX512VL))
+#define NEEDS_VNNI   (NEEDS_AVX512 | TTN_CPU(AVX512VNNI))
 #define NEEDS_FMA4   (TTN_CPU(AVX) | TTN_CPU(FMA4))
 #else
 #define NEEDS_AVX2   0
 #define NEEDS_AVX512 0
+#define NEEDS_VNNI   0
 #define NEEDS_FMA4   0
 #endif
 
@@ -33,8 +36,8 @@ static const struct kernel {
     {.name = "Haswell", .needs = NEEDS_AVX2, .uses_avx2 = 1, .row_period_f32 = 12, .row_period_f64 = 1},
     {.name = "Zen", .needs = NEEDS_AVX2, .uses_avx2 = 1, .row_period_f32 = 12, .row_period_f64 = 1},
     {.name = "SkylakeX", .needs = NEEDS_AVX512, .uses_avx2 = 1, .row_period_f32 = 1, .row_period_f64 = 1},
-    {.name = "Cooperlake", .needs = NEEDS_AVX512, .uses_avx2 = 1, .row_period_f32 = 1, .row_period_f64 = 1},
-    {.name = "SapphireRapids", .needs = NEEDS_AVX512, .uses_avx2 = 1},
+    {.name = "Cooperlake", .needs = NEEDS_VNNI, .uses_avx2 = 1, .row_period_f32 = 1, .row_period_f64 = 1},
+    {.name = "SapphireRapids", .needs = NEEDS_VNNI, .uses_avx2 = 1},
     {.name = "Excavator", .needs = NEEDS_FMA4, .uses_avx2 = 1},
     {.name = "Prescott", .row_period_f32 = 1, .row_period_f64 = 1},
     {.name = "Core2"},
@@ -83,6 +86,12 @@ const char *ttn_blas_kernel_for(const char *loaded, ttn_cpu_set present)
 
 #endif
 
+ttn_cpu_set ttn_blas_kernel_lacks(const char *kernel, ttn_cpu_set present)
+{
+    const struct kernel *k = find_kernel(kernel);
+    return k ? k->needs & ~present : 0;
+}
+
 static const char *coretype(void)
 {
     const char *text = getenv("OPENBLAS_CORETYPE");
@@ -95,6 +104,11 @@ const char *ttn_blas_wanted_kernel(void)
 }
 
 /* ---- start ---- */
+
+/* For how many threads ttn_blas_start has found OpenBLAS fit; 0: not yet; CHECKING: the rules are set, and the self-check
+ * multiplies under them. One OpenBLAS serves the whole process, so this is one fact a process. */
+static atomic_int started_for;
+enum { CHECKING = -1 };
 
 static ttn_status check_count(int n_thread, ttn_error *err)
 {
@@ -151,8 +165,7 @@ static void warn_of_choice(const char *wanted, ttn_blas_info *info)
 /* A slow kernel that somebody asked for is worth a warning; one that nobody asked for would only be found by chance. */
 static ttn_status judge_kernel(ttn_blas_info *info, ttn_error *err)
 {
-    const struct kernel *k = find_kernel(info->kernel);
-    const ttn_cpu_set missing = k ? k->needs & ~ttn_cpu_present() : 0;
+    const ttn_cpu_set missing = ttn_blas_kernel_lacks(info->kernel, ttn_cpu_present());
     char lacks[200];
     if (missing)
         return TTN_FAIL(
@@ -201,9 +214,36 @@ ttn_status ttn_blas_start(int n_thread, ttn_blas_info *ret, ttn_error *err)
     ttn_status status = check_count(n_thread, err);
     if (status == TTN_OK) status = use_one_thread(n_thread, &info, err);
     if (status == TTN_OK) status = judge_kernel(&info, err);
-    if (status == TTN_OK) status = check(n_thread, &info, err);
+    if (status == TTN_OK) {
+        const int before = atomic_load(&started_for);
+        if (before == 0) atomic_store(&started_for, CHECKING);
+        status = check(n_thread, &info, err);
+        /* A check that failed leaves what an earlier start has found. */
+        if (status == TTN_OK && n_thread > before) atomic_store(&started_for, n_thread);
+        if (status != TTN_OK) atomic_store(&started_for, before);
+    }
     if (ret) *ret = info;
     return status;
+}
+
+ttn_status ttn_blas_check_started(int n_thread, ttn_error *err)
+{
+    const int threads = atomic_load(&started_for);
+    if (threads <= 0)
+        return TTN_FAIL(
+            err, TTN_EINVAL,
+            "titin is not started: call ttn_start(%d, &err) once, before the first plan (without it OpenBLAS "
+            "uses threads of its own, and results change from batch to batch)",
+            n_thread);
+    if (n_thread > threads)
+        return TTN_FAIL(err, TTN_EINVAL, "titin was started for %d %s, not for %d: call ttn_start(%d, &err) first",
+                        threads, threads == 1 ? "thread" : "threads", n_thread, n_thread);
+    if (openblas_get_parallel() == TTN_BLAS_PTHREAD && openblas_get_num_threads() != 1)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "something in this process has set OpenBLAS to %d threads since ttn_start; call "
+                        "openblas_set_num_threads(1), or ttn_start(%d, &err) again",
+                        openblas_get_num_threads(), n_thread);
+    return TTN_OK;
 }
 
 /* The OpenMP flavour uses threads unless the caller is in an active parallel region or may have only one
@@ -272,6 +312,7 @@ void ttn_gemm(ttn_trans ta, ttn_trans tb, int64_t m, int64_t n, int64_t k, doubl
     c.type = ttn_dtype_stored(c.type);
     assert(ttn_dtype_stored(a.type) == c.type && ttn_dtype_stored(b.type) == c.type);
     assert(c.type == TTN_F32 || c.type == TTN_F64);
+    assert(atomic_load_explicit(&started_for, memory_order_relaxed) != 0 && "ttn_start comes before any product");
     if (m == 0 || n == 0) return;
     if (k == 0) {
         scale(m, n, beta, c);

@@ -26,6 +26,10 @@ const char *ttn_blas_wanted_kernel(void);
  * not in the table is taken for one newer than the table. */
 const char *ttn_blas_kernel_for(const char *loaded, ttn_cpu_set present);
 
+/* What this kernel needs and a processor with `present` lacks; 0: nothing that is known. OpenBLAS loads what OPENBLAS_CORETYPE
+ * names, and ends in SIGILL where the processor cannot run it. */
+ttn_cpu_set ttn_blas_kernel_lacks(const char *kernel, ttn_cpu_set present);
+
 /* What openblas_get_parallel() answers; which one is loaded is the choice of Debian's alternatives, not the linker's. */
 typedef enum { TTN_BLAS_SERIAL, TTN_BLAS_PTHREAD, TTN_BLAS_OPENMP } ttn_blas_flavour;
 
@@ -68,6 +72,10 @@ void ttn_blas_describe(ttn_blas_info *ret);
  *                 the place of a row where it should not matter
  *   TTN_ENOMEM */
 TTN_MUST_USE ttn_status ttn_blas_start(int n_thread, ttn_blas_info *ret, ttn_error *err);
+
+/* Has ttn_blas_start found OpenBLAS fit for n_thread threads in this process, and is its rule still in force? TTN_EINVAL: no;
+ * the sentence is the line to write. Every plan asks; ttn_gemm asserts the first half. Any thread. */
+TTN_MUST_USE ttn_status ttn_blas_check_started(int n_thread, ttn_error *err);
 
 /* Its last step alone, after ttn_blas_start: fills *ret for one type, TTN_F32 or TTN_F64. known_period: what the kernel's
  * row period must divide; 0: not known. `kernel` stands in messages. */

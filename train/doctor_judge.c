@@ -72,9 +72,7 @@ static void judge_speed(ttn_doctor_report *r)
     const ttn_cores *c = &r->machine.cores;
     const double busy = 1.25; /* by more than a passing command */
     if (r->machine.load > busy * c->present)
-        warn(r, "load",
-             "other programs keep the cores busy: a load of %.1f on %d core%s | `top` shows which they are; "
-             "beside them OMP_WAIT_POLICY=passive makes training several times faster",
+        warn(r, "load", "other programs keep the cores busy: a load of %.1f on %d core%s | `top` shows which they are",
              r->machine.load, c->present, ttn_text_plural(c->present));
     /* Two hyperthreads of one core reach about 1. */
     if (r->threads.n > 1 && r->threads.n <= c->usable && r->rate_all > 0 && r->rate_all < 1.3 * r->rate_one)

@@ -34,9 +34,11 @@ static double loss_of(ttn_plan *plan, int loss)
     return (double)value;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-    must(ttn_start(1, &err));
+    (void)argc;
+    ttn_reexec(argv);         /* first: OpenBLAS and OpenMP read the environment when they are loaded */
+    must(ttn_start(1, &err)); /* for one thread; before the first plan */
     for (int i = 0; i < ROWS * WIDTH; i++) {
         x[i] = (float)((i * 37) % 101) / 101 - 0.5f;
         target[i] = (float)((i * 53) % 103) / 103 - 0.5f;

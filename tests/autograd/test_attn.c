@@ -883,11 +883,7 @@ static void backward_costs_five_products_of_which_four_are_useful(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_blas_start(MOST_THREADS, NULL, &err) != TTN_OK) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(MOST_THREADS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_attention_is_the_dense_softmax_for_every_head_width),
         cmocka_unit_test(exact_attention_is_the_dense_softmax_at_every_edge_of_a_tile),

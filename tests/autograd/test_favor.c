@@ -1206,11 +1206,7 @@ static void a_step_costs_twelve_products_of_which_ten_are_useful(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_blas_start(MOST_THREADS, NULL, &err) != TTN_OK) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(MOST_THREADS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_map_is_its_formula_in_double),
         cmocka_unit_test(every_way_to_normalize_and_no_projection_are_their_formulas),

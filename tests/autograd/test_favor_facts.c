@@ -273,11 +273,7 @@ static void the_reported_error_is_right_up_to_norms_of_one_and_a_lower_bound_bey
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_blas_start(MOST_THREADS, NULL, &err) != TTN_OK) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(MOST_THREADS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_features_have_the_mean_and_variance_of_the_closed_form),
         cmocka_unit_test(orthogonal_hyperbolic_features_have_less_error_than_independent_ones),

@@ -330,11 +330,7 @@ static void renewing_weights_of_another_graph_names_the_node_and_the_state(void 
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_blas_start(1, NULL, &err) != TTN_OK) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_become_attributes_and_have_the_papers_defaults),
         cmocka_unit_test(projections_are_drawn_for_each_layer_and_again_every_so_many_steps),

@@ -416,11 +416,7 @@ static void a_million_rows_of_512_are_planned_without_overflow(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_blas_start(8, NULL, &err) != TTN_OK) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(8);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_values_and_gradients_are_those_of_the_composition),
         cmocka_unit_test(kept_and_lean_plans_give_the_same_bits),

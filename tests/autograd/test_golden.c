@@ -325,6 +325,7 @@ static void a_layer_of_bert_is_the_published_one(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
+    ttn_test_threads(2);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_is_pytorchs),
         cmocka_unit_test(nystrom_attention_is_the_published_one),

@@ -786,6 +786,7 @@ static void an_encoders_gradient_is_its_loss_derivative(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
+    ttn_test_threads(8);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_have_the_names_that_tables_of_import_are_written_against),
         cmocka_unit_test(nodes_are_called_like_what_they_compute),

@@ -774,11 +774,7 @@ static void a_long_sequence_takes_a_twentieth_of_its_inputs_and_outputs(void **s
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_blas_start(MOST_THREADS, NULL, &err) != TTN_OK) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(MOST_THREADS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nystrom_attention_is_the_definition_at_every_length),
         cmocka_unit_test(nystrom_attention_is_the_definition_at_every_width_of_a_head),

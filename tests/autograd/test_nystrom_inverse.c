@@ -387,11 +387,7 @@ static void a_singular_matrix_without_lambda_is_refused_with_its_place(void **st
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_blas_start(MOST_THREADS, NULL, &err) != TTN_OK) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(MOST_THREADS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cheb_in_eight_steps_is_closer_than_razavi_in_six),
         cmocka_unit_test(by_cholesky_z_has_all_its_digits_in_either_build),

@@ -781,6 +781,7 @@ static void out_of_memory_is_a_status_wherever_it_comes(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
+    ttn_test_threads(3);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_recomputed_and_budgeted_gradients_have_the_same_bits),
         cmocka_unit_test(a_models_gradient_is_its_loss_derivative),

@@ -256,11 +256,7 @@ static void a_plan_pools_refuses_what_is_too_short_and_goes_on(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_blas_start(2, NULL, &err) != TTN_OK) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(2);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(means_and_first_rows_are_those_of_plain_loops),
         cmocka_unit_test(the_mean_of_a_constant_is_the_constant),

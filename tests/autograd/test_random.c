@@ -249,6 +249,7 @@ static void the_gradient_is_the_derivative(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
+    ttn_test_threads(3);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_plan_of_a_graph_gives_the_same_bits),
         cmocka_unit_test(the_gradient_is_the_derivative),

@@ -944,6 +944,7 @@ static void a_shared_region_is_enough_for_two_plans(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
+    ttn_test_threads(2);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(micro_batches_of_unequal_counts_add_up),
         cmocka_unit_test(two_losses_have_their_own_weights),

@@ -408,11 +408,7 @@ static void silu_and_relu_are_finite_up_to_the_largest_numbers_and_pass_on_a_nan
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_blas_start(1, NULL, &err) != TTN_OK) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(add_adds),
         cmocka_unit_test(scale_multiplies),

@@ -542,11 +542,7 @@ static void a_gradient_passes_through_the_losses_of_rows_as_well(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_blas_start(2, NULL, &err) != TTN_OK) {
-        print_error("%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(2);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_gradients_and_statistics_are_those_of_the_definition),
         cmocka_unit_test(shifting_all_logits_by_ten_thousand_changes_no_bit),

@@ -11,7 +11,6 @@
 #include "core/memory.h"
 #include "core/start.h"
 #include "tests/bench/bench.h"
-#include "train/cli/reexec.h"
 
 enum { MIN_ROUNDS = 10, MAX_ROUNDS = 40, MAX_ROWS = 32, MAX_REPEATS = 100000 };
 
@@ -164,7 +163,7 @@ static void report(const char *what, const bench_row *row, const samples *s, int
 void bench_start(int argc, char **argv, const char *name)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    ttn_reexec_for_blas(argv);
+    ttn_reexec(argv);
     bench_name = name;
     if (argc > 1) filter = argv[1];
 

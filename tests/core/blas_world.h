@@ -125,27 +125,13 @@ static inline const char *flavour_path(const char *flavour)
 static inline const char *kernel_setting(const char *kernel)
 {
     static char text[64];
-#if defined(__x86_64__)
-    const ttn_cpu_set avx2 = TTN_CPU(AVX2) | TTN_CPU(FMA);
-    const ttn_cpu_set avx512 = avx2 | TTN_CPU(AVX512F) | TTN_CPU(AVX512DQ) | TTN_CPU(AVX512BW) | TTN_CPU(AVX512VL);
-    const struct {
-        const char *name;
-        ttn_cpu_set needs;
-    } kernels[] = {{"Prescott", TTN_CPU(SSE3)},
-                   {"Haswell", avx2},
-                   {"Zen", avx2},
-                   {"SkylakeX", avx512},
-                   {"Cooperlake", avx512 | TTN_CPU(AVX512VNNI)}};
-    char lacks[128];
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
-        if (strcmp(kernels[i].name, kernel) == 0) {
-            ttn_cpu_set missing = kernels[i].needs & ~ttn_cpu_present();
-            if (missing) skip_because("the kernel %s needs %s", kernel, ttn_cpu_names(missing, lacks, sizeof lacks));
-            snprintf(text, sizeof text, "OPENBLAS_CORETYPE=%s", kernel);
-            return text;
-        }
-#endif
+#if !defined(__x86_64__)
     skip_because("the kernel %s is not for this family of processors", kernel);
+#endif
+    char lacks[128];
+    const ttn_cpu_set missing = ttn_blas_kernel_lacks(kernel, ttn_cpu_present());
+    if (missing) skip_because("the kernel %s needs %s", kernel, ttn_cpu_names(missing, lacks, sizeof lacks));
+    snprintf(text, sizeof text, "OPENBLAS_CORETYPE=%s", kernel);
     return text;
 }
 

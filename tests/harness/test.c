@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/start.h"
 #include "tests/harness/shim.h"
 #include "tests/harness/test.h"
-#include "train/cli/reexec.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
@@ -94,15 +94,24 @@ static int run_registered(int argc, char **argv)
     return 127;
 }
 
+void ttn_test_threads(int n_thread)
+{
+    ttn_error err = {0};
+    if (ttn_start(n_thread, &err) == TTN_OK) return;
+    fprintf(stderr, "test harness: %s\n", err.text);
+    exit(2);
+}
+
 void ttn_test_start(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    ttn_reexec_for_blas(argv);
+    ttn_reexec(argv);
     if (argc >= 3 && strcmp(argv[1], "--child") == 0) {
         make_assertions_abort();
         exit(run_registered(argc, argv));
     }
     unsetenv("CMOCKA_TEST_ABORT");
+    ttn_test_threads(1); /* which makes no team: libgomp's threads would not survive the fork of run_in_child */
     cmocka_set_message_output(CM_OUTPUT_TAP);
 }
 

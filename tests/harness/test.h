@@ -20,8 +20,12 @@
 #include "core/real.h"
 #include "core/status.h"
 
-/* First line of main: start again under the BLAS kernel that fits this processor (as the program does), TAP output,
- * and, when argv is "--child NAME …", hand over to the function registered for NAME and exit with what it returns. */
+/* ttn_start for plans of up to n_thread threads; or print why not, and exit with 2. */
+void ttn_test_threads(int n_thread);
+
+/* First line of main, the way the program goes: start again in the environment that OpenBLAS and OpenMP need, and
+ * ttn_test_threads(1) (a test of plans with more threads asks for them next). Then TAP output. When argv is
+ * "--child NAME …", hand over to the function registered for NAME, not started, and exit with what it returns. */
 void ttn_test_start(int argc, char **argv);
 
 #define ttn_test_run(tests) cmocka_run_group_tests_name(__FILE__, (tests), NULL, NULL)

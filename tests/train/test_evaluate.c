@@ -249,11 +249,7 @@ static void next_residues_are_all_targets(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_start(MOST_THREADS, &err) != TTN_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(MOST_THREADS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_and_packing_change_no_bit),
         cmocka_unit_test(a_sequence_has_the_same_score_among_others),

@@ -356,11 +356,7 @@ static void too_little_memory_is_told(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_start(MOST_THREADS, &err) != TTN_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(MOST_THREADS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_and_files_are_read_as_people_write_them),
         cmocka_unit_test(what_is_no_residue_is_told_with_its_place),

@@ -498,11 +498,7 @@ static void features_are_paid_for_in_the_plan(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_start(2, &err) != TTN_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(2);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_million_residues_of_width_512_fit_into_46_gib),
         cmocka_unit_test(a_million_residues_of_width_256_fit_into_16_5_gib),

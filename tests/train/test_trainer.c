@@ -506,11 +506,7 @@ static void evaluation_depends_on_weights_alone(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
-    ttn_error err = {0};
-    if (ttn_start(MOST_THREADS, &err) != TTN_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
+    ttn_test_threads(MOST_THREADS);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_loss_goes_down),
         cmocka_unit_test(any_number_of_threads_has_the_same_bits),

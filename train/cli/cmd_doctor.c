@@ -5,6 +5,7 @@
 #include "core/clock.h"
 #include "core/titin.h"
 #include "train/cli/build.h"
+#include "core/start.h"
 #include "train/cli/command.h"
 #include "train/cli/layout.h"
 #include "train/cli/libraries.h"
@@ -64,7 +65,7 @@ static void add_measured(ttn_facts *f, const char *key, const ttn_blas_measured 
     ttn_facts_close(f);
 }
 
-static void add_blas(ttn_facts *f, const ttn_doctor_report *r, int started_again)
+static void add_blas(ttn_facts *f, const ttn_doctor_report *r, int reexec)
 {
     ttn_facts_open(f, "blas");
     ttn_facts_text(f, "config", "%s", r->blas.config);
@@ -74,7 +75,7 @@ static void add_blas(ttn_facts *f, const ttn_doctor_report *r, int started_again
         ttn_facts_text(f, "coretype", "%s", r->blas.coretype);
     else
         ttn_facts_none(f, "coretype");
-    ttn_facts_flag(f, "chosen_by_titin", started_again);
+    ttn_facts_flag(f, "chosen_by_titin", (reexec & TTN_REEXEC_KERNEL) != 0);
     ttn_facts_flag(f, "usable", r->blas_status == TTN_OK);
     if (r->blas_status == TTN_OK) {
         ttn_facts_none(f, "error");
@@ -163,7 +164,7 @@ static ttn_status print_json(const ttn_cli_call *call, const ttn_doctor_report *
     if (status != TTN_OK) return status;
     ttn_facts_text(f, "version", "%s", ttn_version());
     add_machine(f, r);
-    add_blas(f, r, call->started_again);
+    add_blas(f, r, call->reexec);
     add_memory(f, r);
     add_disk(f, &r->disk);
     add_rest(f, r);
@@ -209,15 +210,15 @@ static void print_cores(const page *p, const ttn_doctor_report *r)
          strcmp(t->binding, "no") == 0 ? "" : t->binding);
 }
 
-static void print_blas(const page *p, const ttn_doctor_report *r, int started_again)
+static void print_blas(const page *p, const ttn_doctor_report *r, int reexec)
 {
     const ttn_blas_info *b = &r->blas;
     char version[TTN_LIBRARY_VERSION];
     line(p, "BLAS", "OpenBLAS %s, %s flavour, %s kernel%s", ttn_libraries[0].version(version), b->flavour_name,
          b->kernel,
-         started_again ? " (chosen by titin)"
-         : b->coretype ? " (OPENBLAS_CORETYPE)"
-                       : "");
+         (reexec & TTN_REEXEC_KERNEL) ? " (chosen by titin)"
+         : b->coretype                ? " (OPENBLAS_CORETYPE)"
+                                      : "");
     if (r->blas_status != TTN_OK) {
         line(p, "", "%s%s%s", ttn_terminal_style(p->t, TTN_STYLE_RED), "cannot be used, see below",
              ttn_terminal_plain(p->t));
@@ -301,7 +302,7 @@ static void print_text(const ttn_cli_call *call, const ttn_doctor_report *r)
     line(&p, "processor", "%s", r->machine.processor[0] ? r->machine.processor : "not named");
     line(&p, "", "%s", ttn_cpu_names(r->cpu_present, names, sizeof names));
     print_cores(&p, r);
-    print_blas(&p, r, call->started_again);
+    print_blas(&p, r, call->reexec);
     print_memory(&p, r);
     print_disk(&p, &r->disk);
     print_libraries(&p);

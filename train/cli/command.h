@@ -73,7 +73,7 @@ struct ttn_cli_call {
     int n_argument;
     ttn_terminal out, err;
     ttn_exit *exit;    /* the program's exit code when run has returned TTN_OK: TTN_EXIT_OK at first */
-    int started_again; /* the kernel of the BLAS was chosen by titin: OPENBLAS_CORETYPE is not the user's */
+    int reexec; /* TTN_REEXEC_…: variables of the environment that titin has set, and not the user */
 };
 
 /* Was --name given; its value (NULL: not given). The row has such an option, or it is an assertion. */

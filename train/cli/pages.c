@@ -136,9 +136,11 @@ void ttn_page_man(FILE *out, const ttn_option *row, int n)
     static const char *const variables[][2] = {
         {"OMP_NUM_THREADS", "How many threads compute, where train.threads is 0; unset: as many as there are cores to "
                             "run on and OpenBLAS serves."},
-        {"OMP_WAIT_POLICY",
-         "passive: a thread that waits for others gives its core away. Where other programs compute, too, "
-         "several times faster; on an idle machine a little slower."},
+        {"GOMP_SPINCOUNT", "How often a waiting thread looks again before it sleeps; unset, and OMP_WAIT_POLICY too: "
+                           "1000, so that programs "
+                           "beside titin can use the cores. More is a little faster on an idle machine, and several "
+                           "times slower on a busy "
+                           "one."},
         {"OPENBLAS_CORETYPE", "The kernel of OpenBLAS; unset: the one that fits the processor."},
         {"NO_COLOR", "Set, and not empty: no colours."},
         {"COLUMNS", "The width of the text; unset: that of the terminal, or 80."},

@@ -36,12 +36,12 @@ static void print_help(const ttn_cli_call *call, const char *family)
         ttn_help_program(&call->out, width);
 }
 
-static int run(int argc, char **argv, int started_again)
+static int run(int argc, char **argv, int reexec)
 {
     ttn_error err = {0};
     ttn_exit code = TTN_EXIT_OK;
     ttn_cli_call call = {
-        .out = ttn_terminal_of(stdout), .err = ttn_terminal_of(stderr), .exit = &code, .started_again = started_again};
+        .out = ttn_terminal_of(stdout), .err = ttn_terminal_of(stderr), .exit = &code, .reexec = reexec};
     ttn_asked asked;
     const char *family;
     ttn_status status = ttn_cli_parse(argc, argv, &asked, &call, &family, &err);
@@ -55,7 +55,7 @@ static int run(int argc, char **argv, int started_again)
     return status == TTN_OK ? (int)code : ttn_program_fail(status, &err);
 }
 
-int ttn_program_run(int argc, char **argv, int started_again)
+int ttn_program_run(int argc, char **argv, int reexec)
 {
-    return finish(run(argc, argv, started_again));
+    return finish(run(argc, argv, reexec));
 }

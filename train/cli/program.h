@@ -7,7 +7,7 @@
 /* A failure becomes a sentence on stderr. Returns the exit code. */
 int ttn_program_fail(ttn_status status, const ttn_error *err);
 
-/* started_again: what ttn_reexec_for_blas returned. */
-int ttn_program_run(int argc, char **argv, int started_again);
+/* reexec: what ttn_reexec returned. */
+int ttn_program_run(int argc, char **argv, int reexec);
 
 #endif
