@@ -1,6 +1,7 @@
 #!/bin/bash
 # What the library calls, holds and exports. It is linked into other people's programs: it never ends the process, never
-# prints, never changes the process's settings, and has no state of its own that two users would share.
+# prints, never changes the process's settings (but in ttn_reexec and ttn_start, which are there for it), and has no state of its own that two
+# users would share, but one: whether this process has started OpenBLAS, of which there is one a process.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
 plan 11
 
@@ -95,13 +96,14 @@ writable() {
     objdump -t "$1/libtitin.a" | awk '
         /file format/ { object = $1; sub(/:$/, "", object) }
         { section = ""; for (i = 2; i < NF; i++) if ($i ~ /^(\.data|\.bss|\.tdata|\.tbss|\.ldata|\.lbss|\*COM\*)/) section = $i }
-        section != "" && section !~ /^\.data\.rel\.ro/ && $NF !~ /^\./ { print object, $NF }'
+        section != "" && section !~ /^\.data\.rel\.ro/ && $NF !~ /^\./ { print object, $NF }' | grep -v -x 'blas.o started_for'
 }
 
 # "status.o .data", one line a section that is not empty: also what has no name.
 writable_sections() {
     objdump -h "$1/libtitin.a" | awk '
         /file format/ { object = $1; sub(/:$/, "", object) }
+        object == "blas.o" && $2 == ".bss" && $3 ~ /^0*4$/ { next } # started_for
         $2 ~ /^(\.data|\.bss|\.tdata|\.tbss|\.ldata|\.lbss)/ && $2 !~ /^\.data\.rel\.ro/ && $3 !~ /^0+$/ { print object, $2 }'
 }
 
