@@ -153,9 +153,10 @@ $(BUILD)/titin: $(PROGRAM_OBJECTS) $(OBJ)/build.o $(BUILD)/libtitin.a $(SOURCE_L
 	$(call say,LINK)$(CC) $(LDFLAGS_ALL) -o $@ $(filter-out $(SOURCE_LIST),$^) $(LIBS)
 
 # The flags and the compiler are a prerequisite: another set of them, or a build folder carried to another
-# processor, builds again. The second line stands for what ARCH=native means here.
+# processor, builds again; WERROR=1 alone does not. The last line stands for what ARCH=native means here.
 STAMP := $(BUILD)/flags
-FLAGS_NOW := $(shell $(CC) --version 2>/dev/null | head -n 1) $(if $(CUDA),$(NVCC) $(NVCC_FLAGS)) $(CXX_FLAGS) $(LOOK) $(RENAMED) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) $(LDFLAGS) \
+FLAGS_NOW := $(shell $(CC) --version 2>/dev/null | head -n 1) $(if $(CUDA),$(NVCC) $(filter-out -Werror all-warnings,$(NVCC_FLAGS))) \
+             $(filter-out -Werror,$(CXX_FLAGS) $(LOOK) $(RENAMED) $(TTN_CFLAGS) $(ARCH_FLAG) $(CFLAGS) $(LDFLAGS)) \
              $(shell $(CC) $(ARCH_FLAG) -E -dM -x c /dev/null 2>/dev/null | cksum)
 ifneq ($(FLAGS_NOW),$(shell cat $(STAMP) 2>/dev/null))
 $(STAMP): FORCE
