@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/atomic.h"
@@ -27,6 +28,7 @@ struct ttn_atomic {
     size_t written;  /* of a file, by ttn_atomic_write, buffered or not */
     size_t reserved; /* of a file: how long it was made in advance; 0: not */
     int fd;          /* the temporary; -1: closed */
+    int lock;        /* of a file: its lock says that somebody writes it, until it has its name; -1: there is none */
     int parent;      /* the folder that both lie in */
     int is_folder;
     int is_link;  /* a symbolic link itself, not what it leads to */
@@ -173,6 +175,19 @@ static ttn_status name_temporary(ttn_atomic *a, const char *kind, int counter, t
     return a->aside ? TTN_OK : no_memory(a, err);
 }
 
+/* The file that was just opened says by its lock (shared, so that HDF5 can read it) that it has a writer. 0: a sweep was
+ * faster, and removes it. Where there are no locks there is none: such files are never swept. */
+static int take_lock(ttn_atomic *a)
+{
+    struct stat opened, named;
+    if (flock(a->fd, LOCK_SH | LOCK_NB) != 0) return errno != EWOULDBLOCK;
+    if (fstat(a->fd, &opened) != 0 || lstat(a->temporary, &named) != 0 || opened.st_dev != named.st_dev ||
+        opened.st_ino != named.st_ino)
+        return 0;
+    a->lock = fcntl(a->fd, F_DUPFD_CLOEXEC, 0); /* outlives the fd, which is closed before the file gets its name */
+    return 1;
+}
+
 /* Create the temporary under the first name that is free. Its rights are never wider than the final ones. */
 static ttn_status make_temporary(ttn_atomic *a, ttn_error *err)
 {
@@ -190,6 +205,12 @@ static ttn_status make_temporary(ttn_atomic *a, ttn_error *err)
         } else {
             a->fd = ttn_disk_open(a->temporary, O_RDWR | O_CREAT | O_EXCL, mode);
             a->exists = a->fd >= 0;
+            if (a->exists && !take_lock(a)) {
+                ttn_disk_close(a->fd);
+                a->fd = -1;
+                a->exists = 0;
+                continue;
+            }
         }
         if (a->fd >= 0) return TTN_OK;
         int error = errno;
@@ -207,7 +228,7 @@ static ttn_status start(const char *path, ttn_atomic kind, ttn_atomic **ret, ttn
     ttn_atomic *a = ttn_alloc_or_say(1, sizeof *a, ttn_text_tail(path, shown), err);
     if (!a) return TTN_ENOMEM;
     *a = kind;
-    a->fd = a->parent = -1;
+    a->fd = a->parent = a->lock = -1;
     ttn_status status = ttn_arena_create(4096, &a->texts, err);
     if (status == TTN_OK) {
         a->shown = ttn_arena_text(a->texts, "%s", shown);
@@ -514,6 +535,7 @@ void ttn_atomic_destroy(ttn_atomic *a)
 {
     if (!a) return;
     discard(a);
+    if (a->lock >= 0) ttn_disk_close(a->lock); /* what was written through it was confirmed by the fd's close */
     if (a->parent >= 0) ttn_disk_close(a->parent);
     ttn_free(a->buffer);
     ttn_arena_destroy(a->texts);
@@ -689,4 +711,60 @@ ttn_status ttn_atomic_sweep(const char *folder, int (*is_ours)(const char *name,
     }
     closedir(d);
     return status;
+}
+
+/* The file is removed, if nobody writes it: 1; 0: somebody does, or it cannot be told; -1 with errno: it stays. */
+static int remove_unlocked(const char *path)
+{
+    struct stat opened, named;
+    int fd = ttn_disk_open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0); /* NFS locks only what may be written */
+    if (fd < 0) return 0;
+    int is_free = fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode) && flock(fd, LOCK_EX | LOCK_NB) == 0;
+    /* Its writer may have given it its name between opening and locking it here. */
+    is_free = is_free && lstat(path, &named) == 0 && named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+    int ret = is_free ? ttn_disk_unlink(path) == 0 ? 1 : -1 : 0;
+    int error = errno;
+    ttn_disk_close(fd);
+    errno = error;
+    return ret;
+}
+
+void ttn_atomic_sweep_dead(const char *folder, int (*is_ours)(void *ctx, const char *name), void *ctx,
+                           const ttn_log *log)
+{
+    char path[PATH_MAX], name[NAME_MAX + 1];
+    size_t n;
+    int is_old;
+    DIR *d = opendir(folder);
+    if (!d) return;
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        if (!parse_temporary(e->d_name, TEMPORARY, &n, &is_old) || is_old || n >= sizeof name) continue;
+        memcpy(name, e->d_name + 1, n);
+        name[n] = 0;
+        if (!is_ours(ctx, name)) continue;
+        if (snprintf(path, sizeof path, "%s/%s", folder, e->d_name) >= (int)sizeof path) continue;
+        const int removed = remove_unlocked(path);
+        if (removed > 0) ttn_log_say(log, TTN_LOG_INFO, "%s: removed; whoever was writing it was killed", path);
+        if (removed < 0)
+            ttn_log_say(log, TTN_LOG_WARNING, "%s: a killed writer left it, and it cannot be removed: %s", path,
+                        strerror(errno));
+    }
+    closedir(d);
+}
+
+static int is_name(void *ctx, const char *name)
+{
+    return strcmp(ctx, name) == 0;
+}
+
+void ttn_atomic_sweep_dead_of(const char *path, const ttn_log *log)
+{
+    char real[PATH_MAX], folder[PATH_MAX];
+    /* What is there may be a link: the temporary lies beside what it leads to. */
+    if (!realpath(path, real) &&
+        snprintf(real, sizeof real, "%s%s", strchr(path, '/') ? "" : "./", path) >= (int)sizeof real)
+        return;
+    const int n = ttn_disk_folder_length(real);
+    snprintf(folder, sizeof folder, "%.*s", n > 1 ? n - 1 : n, real);
+    ttn_atomic_sweep_dead(folder, is_name, real + n, log);
 }

@@ -12,7 +12,8 @@
  * ttn_atomic_in_place.
  *
  * Temporary names are ".NAME.tmp-PID-COUNTER", NAME cut where it would be too long. One that stays behind is of a
- * writer that was killed (or see ttn_atomic_leftover): ttn_atomic_sweep.
+ * writer that was killed (or see ttn_atomic_leftover): ttn_atomic_sweep, ttn_atomic_sweep_dead. A temporary file is
+ * locked (flock, shared) while it has a writer.
  *
  * Links: where the final name is a symbolic link, what it points to is written and the link stays. A hard link is
  * broken: its other names keep the previous contents.
@@ -109,5 +110,14 @@ int ttn_atomic_is_temporary(const char *name);
  * TTN_EIO names one that resisted; the others are gone. */
 TTN_MUST_USE ttn_status ttn_atomic_sweep(const char *folder, int (*is_ours)(const char *name, int is_folder),
                                          const ttn_log *log, ttn_error *err);
+
+/* Remove from `folder` every temporary file that was made for a final name which is_ours(ctx, name) accepts, and whose
+ * writer is gone: for one who does not know whether others write there, also on other machines. Its lock tells: where
+ * the file system has none, nothing is removed. Each is told to log (NULL: silence), and so is what resists. */
+void ttn_atomic_sweep_dead(const char *folder, int (*is_ours)(void *ctx, const char *name), void *ctx,
+                           const ttn_log *log);
+
+/* The same of one final name, at `path`; names that had to be cut are not found. */
+void ttn_atomic_sweep_dead_of(const char *path, const ttn_log *log);
 
 #endif

@@ -18,7 +18,7 @@ everywhere+='|__[a-z]+(ti|tf|sf|df)[0-9a-z]*|cpu_model|__cpu_model|__cpu_indicat
 
 # In one object: "OBJECT SYMBOLS", with the reason behind them.
 allowed='
-atomic.o  l?stat|fstat|fchmod|fchown|fpathconf|getpid|realpath|readlink|symlink|ftruncate|posix_fallocate|opendir|readdir|closedir  # files and folders
+atomic.o  flock|fcntl|l?stat|fstat|fchmod|fchown|fpathconf|getpid|realpath|readlink|symlink|ftruncate|posix_fallocate|opendir|readdir|closedir  # files and folders
 blas.o    cblas_[sd]gemm|openblas_[a-z_]+|getenv  # the one door to BLAS
 blas.o    strcasecmp  # names of kernels, as OpenBLAS compares them
 blas.o    omp_set_num_threads  # of the calling task, put back after the call: OpenBLAS on OpenMP has no other way to be told
