@@ -1,3 +1,4 @@
+#include <inttypes.h>
 #include <string.h>
 #include "core/atomic.h"
 #include "core/memory.h"
@@ -35,6 +36,23 @@ static ttn_status put(stream *s, const char *bytes, int64_t n, ttn_error *err)
     return TTN_OK;
 }
 
+/* What a line of FASTA cannot hold, or a terminal obeys: titin packs no such id or header, so somebody else wrote this one.
+ * A tab and Ctrl-A are between words. */
+static ttn_status check_line(const ttn_store *s, int64_t i, const char *what, const char *text, int64_t n,
+                             ttn_error *err)
+{
+    for (int64_t k = 0; k < n; k++) {
+        const unsigned char c = (unsigned char)text[k];
+        const int is_c1 = c == 0xc2 && k + 1 < n && (unsigned char)text[k + 1] < 0xa0;
+        if (c == '\t' || c == 1 || (c >= ' ' && c != 0x7f && !is_c1)) continue;
+        return TTN_FAIL(err, TTN_EFORMAT,
+                        "%s: the %s of sequence %" PRId64 " holds byte 0x%02x, which no %s that titin packs does, and "
+                        "FASTA cannot hold; pack the sequences again",
+                        ttn_store_name(s), what, i + 1, is_c1 ? (unsigned char)text[k + 1] : c, what);
+    }
+    return TTN_OK;
+}
+
 /* Is the id the first word of the header? A reader takes the word up to a blank or one of these. */
 static int begins_with_id(const char *header, int64_t n_header, const char *id, int64_t n_id)
 {
@@ -50,7 +68,9 @@ static ttn_status put_header(ttn_store *s, stream *out, int64_t i, ttn_error *er
     if (status != TTN_OK) return status;
     status = ttn_store_id(s, i, &id, &n_id, err);
     if (status != TTN_OK) return status;
-    status = put(out, ">", 1, err);
+    status = check_line(s, i, "header", header, n_header, err);
+    if (status == TTN_OK) status = check_line(s, i, "id", id, n_id, err);
+    if (status == TTN_OK) status = put(out, ">", 1, err);
     if (status == TTN_OK && !begins_with_id(header, n_header, id, n_id)) {
         status = put(out, id, n_id, err);
         if (status == TTN_OK && n_header > 0) status = put(out, " ", 1, err);
@@ -98,18 +118,27 @@ ttn_status ttn_export_fasta(ttn_store *s, ttn_export_write write, void *ctx, ttn
     return status;
 }
 
-static ttn_status write_atomic(void *atomic, const void *bytes, size_t n, ttn_error *err)
+/* A file on its way. */
+typedef struct {
+    ttn_atomic *atomic;
+    int (*stops)(void);
+} target;
+
+static ttn_status write_atomic(void *ctx, const void *bytes, size_t n, ttn_error *err)
 {
-    return ttn_atomic_write(atomic, bytes, n, err);
+    target *t = ctx;
+    if (t->stops && t->stops()) return TTN_FAIL(err, TTN_ESTOPPED, "stopped; nothing was written");
+    return ttn_atomic_write(t->atomic, bytes, n, err);
 }
 
-ttn_status ttn_export_fasta_file(ttn_store *s, const char *path, ttn_error *err)
+ttn_status ttn_export_fasta_file(ttn_store *s, const char *path, int (*stops)(void), ttn_error *err)
 {
-    ttn_atomic *atomic;
-    ttn_status status = ttn_atomic_file_create(path, &atomic, err);
+    target t = {.stops = stops};
+    ttn_atomic_sweep_dead_of(path, NULL);
+    ttn_status status = ttn_atomic_file_create(path, &t.atomic, err);
     if (status != TTN_OK) return status;
-    status = ttn_export_fasta(s, write_atomic, atomic, err);
-    if (status == TTN_OK) status = ttn_atomic_commit(atomic, err);
-    ttn_atomic_destroy(atomic);
+    status = ttn_export_fasta(s, write_atomic, &t, err);
+    if (status == TTN_OK) status = ttn_atomic_commit(t.atomic, err);
+    ttn_atomic_destroy(t.atomic);
     return status;
 }

@@ -195,6 +195,7 @@ static void name_of(void *self, int64_t i, char *into, size_t room)
         n = 1;
     }
     snprintf(into, room, "%.*s", n > INT16_MAX ? INT16_MAX : (int)n, text);
+    ttn_text_disarm(into); /* it goes to a screen, and somebody else may have made the store */
     pthread_mutex_unlock(&s->lock);
 }
 

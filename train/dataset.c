@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/atomic.h"
 #include "core/disk.h"
 #include "core/hash.h"
 #include "core/memory.h"
@@ -180,9 +181,19 @@ static int is_there(const char *path)
     return fd >= 0;
 }
 
+/* A ttn_atomic_sweep_dead's. */
+static int is_store_name(void *ctx, const char *name)
+{
+    (void)ctx;
+    const size_t n = strlen(name);
+    return n > 3 && strcmp(name + n - 3, ".h5") == 0;
+}
+
 static ttn_status pack(ttn_dataset *d, const ttn_list *file, const ttn_pack_rules *rules, const ttn_dataset_options *o,
                        ttn_error *err)
 {
+    /* Of other data as well: their name comes never again. */
+    ttn_atomic_sweep_dead(o->folder, is_store_name, NULL, o->log);
     if (is_there(d->path)) return TTN_OK;
     const char **name = ttn_alloc_or_say(file->n, sizeof *name, "the list data.train", err);
     if (!name) return TTN_ENOMEM;

@@ -1,4 +1,5 @@
 /* Files into a store and out again: nothing is lost, nothing is added, and whatever fails leaves no store. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 #include "data/export.h"
 #include "data/pack.h"
 #include "data/store.h"
+#include "data/store_write.h"
 #include "tests/data/make_gzip.h"
 #include "tests/harness/files.h"
 #include "tests/harness/shim.h"
@@ -98,7 +100,7 @@ static void check_record(ttn_store *s, int64_t i, const char *id, const char *he
 static char *export_text(ttn_store *s, size_t *n)
 {
     ttn_error err = {0};
-    assert_ok(ttn_export_fasta_file(s, in_folder("exported.fa"), &err), &err);
+    assert_ok(ttn_export_fasta_file(s, in_folder("exported.fa"), NULL, &err), &err);
     return get_file(in_folder("exported.fa"), n);
 }
 
@@ -383,6 +385,79 @@ static void every_call_that_fails_leaves_the_previous_store(void **state)
     }
 }
 
+/* ---- what an export refuses ---- */
+
+static int stop_at_once(void)
+{
+    return 1;
+}
+
+static void an_export_that_is_stopped_leaves_no_file(void **state)
+{
+    (void)state;
+    const char *const file[] = {put_text("a.fa", ">a\nMKV\n")};
+    const ttn_pack_rules rules = usual();
+    ttn_error err = {0};
+    ttn_store *s = pack_and_open(file, 1, &rules, NULL);
+    assert_fails(ttn_export_fasta_file(s, in_folder("stopped.fa"), stop_at_once, &err), TTN_ESTOPPED, &err, "stopped");
+    ttn_store_close(s);
+    DIR *d = opendir(ttn_test_folder());
+    assert_non_null(d);
+    for (struct dirent *e = readdir(d); e; e = readdir(d))
+        assert_null(strstr(e->d_name, "stopped.fa"));
+    closedir(d);
+}
+
+/* A store that somebody else wrote, whose only record has this id and header. */
+static ttn_status export_forged(const char *id, const char *header, ttn_error *err)
+{
+    ttn_store_writer *w;
+    ttn_store *s;
+    const ttn_alphabet *a = ttn_alphabet_find("esm");
+    const ttn_fasta_record r = {.id = id, .header = header, .token = a->residue, .n = 5};
+    const ttn_store_source source = {.name = "a.fa", .link = "", .hash = "00"};
+    assert_ok(ttn_store_create(in_folder("forged.h5"), &(ttn_store_kind){.alphabet = a, .titin_version = "0"}, &w, err),
+              err);
+    assert_ok(ttn_store_add(w, &r, NULL, err), err);
+    assert_ok(ttn_store_end_source(w, &source, err), err);
+    assert_ok(ttn_store_commit(w, err), err);
+    ttn_store_destroy(w);
+    assert_ok(ttn_store_open(in_folder("forged.h5"), 0, &s, err), err);
+    char name[64];
+    const ttn_sequences q = ttn_store_sequences(s);
+    q.name(q.self, 0, name, sizeof name);
+    for (const char *c = name; *c; c++)
+        assert_true((unsigned char)*c >= ' ');
+    ttn_status status = ttn_export_fasta_file(s, in_folder("forged.fa"), NULL, err);
+    ttn_store_close(s);
+    return status;
+}
+
+static void what_would_break_the_fasta_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id, *header, *words;
+    } forged[] = {
+        {"a", "a x\n>b\nMKV", "the header of sequence 1 holds byte 0x0a"},
+        {"a\n>b\nMKV", "x", "the id of sequence 1 holds byte 0x0a"},
+        {"a\rb", "a\rb", "0x0d"},
+        {"\x1b[31ma", "a", "the id of sequence 1 holds byte 0x1b"},
+        {"a", "a \x7f", "0x7f"},
+        {"a",
+         "a \xc2\x9b"
+         "31m",
+         "0x9b"},
+    };
+    for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+        ttn_error err = {0};
+        assert_fails(export_forged(forged[i].id, forged[i].header, &err), TTN_EFORMAT, &err, forged[i].words);
+        assert_contains(err.text, "forged.h5: ");
+    }
+    ttn_error err = {0};
+    assert_ok(export_forged("a", "a\tx\001b > y \xc3\xa9\xc2\xa0", &err), &err);
+}
+
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
@@ -397,6 +472,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(only_records_that_were_left_out_make_no_store),
         cmocka_unit_test(progress_goes_on_and_can_be_stopped_at_every_step),
         cmocka_unit_test(every_call_that_fails_leaves_the_previous_store),
+        cmocka_unit_test(an_export_that_is_stopped_leaves_no_file),
+        cmocka_unit_test(what_would_break_the_fasta_is_refused),
     };
     return ttn_test_run(tests);
 }

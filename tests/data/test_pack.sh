@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin data pack, info, export, as a user calls them.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 36
+plan 48
 
 titin=$PWD/$BUILD/titin
 sample=$PWD/data/sample/proteins-500.fasta.gz
@@ -71,20 +71,69 @@ rm x.h5
 printf '>a\nMKV\n>a\nMKVL\n' > twice.fa
 check 'ids that stand twice are refused when asked for' says 3 'FA029' "$(run pack twice.fa -o x.h5 --dup-ids error)"
 
-# A file that grows without end is stopped by a signal, and nothing stays.
+# A file that grows without end is stopped by a signal, and nothing stays; by the one that only asks to save it is not.
 mkfifo endless
-yes $'>a\nMKVLAGGMKVLAGGMKVLAGGMKVLAGG' > endless 2> /dev/null &
-writer=$!
-"$titin" data pack endless -o x.h5 > out 2> err < /dev/null &
+for signal in TERM USR1 HUP; do
+    yes $'>a\nMKVLAGGMKVLAGGMKVLAGGMKVLAGG' > endless 2> /dev/null &
+    writer=$!
+    "$titin" data pack endless -o x.h5 > out 2> err < /dev/null &
+    packer=$!
+    while [ -z "$(find . -name '.x.h5.tmp-*')" ]; do sleep 0.05; done
+    kill -USR2 $packer
+    sleep 0.2
+    kill -$signal $packer
+    wait $packer
+    same "SIG$signal stops it with 75" "$?" 75
+    check "SIG$signal: it says so" grep -q 'stopped; nothing was written' err
+    kill $writer 2> /dev/null
+    wait $writer 2> /dev/null
+    yes $'>a\nMKVLAGGMKVLAGGMKVLAGGMKVLAGG' > endless 2> /dev/null &
+    writer=$!
+    "$titin" data check endless > out 2> err < /dev/null &
+    checker=$!
+    sleep 0.2
+    kill -USR2 $checker
+    kill -$signal $checker
+    wait $checker
+    same "SIG$signal stops data check, too" "$?" 75
+    kill $writer 2> /dev/null
+    wait $writer 2> /dev/null
+done
+
+# What whoever started it let it ignore, it ignores: as nohup does.
+(
+    trap '' HUP
+    exec "$titin" data pack endless -o hup.h5
+) > out 2> err < /dev/null &
 packer=$!
-while [ -z "$(find . -name '.x.h5.tmp-*')" ]; do sleep 0.05; done
-sleep 0.2
-kill -TERM $packer
+exec 3> endless
+printf '>a\nMKVLAGG\n' >&3
+while [ -z "$(find . -name '.hup.h5.tmp-*')" ]; do sleep 0.05; done
+kill -HUP $packer
+exec 3>&-
 wait $packer
-same 'a signal stops it with 75' "$?" 75
-check 'and it says so' grep -q 'stopped; nothing was written' err
-kill $writer 2> /dev/null
-wait $writer 2> /dev/null
-rm endless
+same 'under nohup SIGHUP is nothing' "$?" 0
+rm endless hup.h5
+
+# One that was killed leaves its temporary, and the next one takes it away, but none of another that still writes.
+mkfifo slow
+"$titin" data pack slow -o x.h5 > /dev/null 2>&1 < /dev/null &
+packer=$!
+exec 3> slow
+while [ -z "$(find . -name '.x.h5.tmp-*')" ]; do sleep 0.05; done
+living=$(find . -name '.x.h5.tmp-*')
+: > .x.h5.tmp-1-0
+: > .y.h5.tmp-1-0
+output=$(run pack in.fa -o x.h5)
+same 'what a killed one left is removed' "$(find . -name '.*.h5.tmp-*' | sort)" "$(printf '%s\n' "$living" ./.y.h5.tmp-1-0 | sort)"
+check 'and that is said' grep -q 'x.h5.tmp-1-0: removed; whoever was writing it was killed' <<< "$output"
+printf '>a\nMKVLAGG\n' >&3
+exec 3>&-
+wait $packer
+same 'and the one that still wrote ends well' "$?" 0
+: > .e.fa.tmp-1-0
+"$titin" data export x.h5 -o e.fa
+same 'an export does the same' "$(find . -name '.*tmp-*')" ./.y.h5.tmp-1-0
+rm slow x.h5 .y.h5.tmp-1-0
 empty 'of none of these anything is left' "$(find . -name '*x.h5*')"
 finish

@@ -4,6 +4,7 @@
 #include "train/cli/configured.h"
 #include "train/cli/inputs.h"
 #include "train/cli/show.h"
+#include "train/cli/signals.h"
 
 /* One file into the card; its own failure goes there, and to *first when that holds none yet. */
 static ttn_status check_file(ttn_card *c, const char *path, const ttn_fasta_rules *rules, ttn_error *first,
@@ -16,6 +17,7 @@ static ttn_status check_file(ttn_card *c, const char *path, const ttn_fasta_rule
     while (read == TTN_OK && status == TTN_OK) {
         read = ttn_fasta_next(f, &r, &failure);
         if (read == TTN_OK) status = ttn_card_add(c, r, err);
+        if (ttn_signals_wants_stop()) status = TTN_FAIL(err, TTN_ESTOPPED, "stopped; %s was not read to its end", path);
     }
     if (status == TTN_OK) status = ttn_card_end_file(c, path, f, read, &failure, err);
     if (read != TTN_EOF && first->status == TTN_OK) *first = failure;
@@ -62,7 +64,9 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     ttn_status status = configure(call, &table, &config, &rules, err);
     if (status == TTN_OK) status = ttn_facts_create(&f, err);
     if (status == TTN_OK) status = ttn_inputs_find(call, &in, err);
+    ttn_signals_take_to_stop();
     if (status == TTN_OK) status = check_files(call, &in, &rules, f, &first, err);
+    ttn_signals_give_back();
     if (status == TTN_OK && ttn_cli_given(call, "json"))
         status = ttn_show_json(call->out.out, f, err);
     else if (status == TTN_OK)
@@ -100,7 +104,7 @@ static const ttn_cli_example examples[] = {
     {0},
 };
 
-static const ttn_exit exits[] = {TTN_EXIT_DATA, TTN_EXIT_OK};
+static const ttn_exit exits[] = {TTN_EXIT_DATA, TTN_EXIT_STOPPED, TTN_EXIT_OK};
 static const char *const sections[] = {"data", NULL};
 
 const ttn_command ttn_cmd_data_check = {

@@ -5,6 +5,7 @@
 #include "core/text.h"
 #include "data/export.h"
 #include "train/cli/command.h"
+#include "train/cli/signals.h"
 
 static ttn_status check_output(const ttn_cli_call *call, const char *store, const char *to, ttn_error *err)
 {
@@ -23,6 +24,7 @@ static ttn_status check_output(const ttn_cli_call *call, const char *store, cons
 
 static ttn_status write_out(void *out, const void *bytes, size_t n, ttn_error *err)
 {
+    if (ttn_signals_wants_stop()) return TTN_FAIL(err, TTN_ESTOPPED, "stopped; what was written is not all of it");
     if (fwrite(bytes, 1, n, out) == n) return TTN_OK;
     return TTN_FAIL(err, TTN_EIO, "standard output cannot be written to");
 }
@@ -37,10 +39,12 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     const int is_stdout = strcmp(to, "-") == 0;
     ttn_status status = is_stdout ? TTN_OK : check_output(call, path, to, err);
     if (status == TTN_OK) status = ttn_store_open(path, 1, &s, err); /* it goes from front to end, past the cache */
+    ttn_signals_take_to_stop();                                      /* so that no temporary file stays */
     if (status == TTN_OK && is_stdout)
         status = ttn_export_fasta(s, write_out, call->out.out, err);
     else if (status == TTN_OK)
-        status = ttn_export_fasta_file(s, to, err);
+        status = ttn_export_fasta_file(s, to, ttn_signals_wants_stop, err);
+    ttn_signals_give_back();
     ttn_store_close(s);
     return status;
 }
@@ -66,7 +70,7 @@ static const ttn_cli_example examples[] = {
     {0},
 };
 
-static const ttn_exit exits[] = {TTN_EXIT_DATA, TTN_EXIT_OK};
+static const ttn_exit exits[] = {TTN_EXIT_DATA, TTN_EXIT_STOPPED, TTN_EXIT_OK};
 
 const ttn_command ttn_cmd_data_export = {
     .name = "data export",

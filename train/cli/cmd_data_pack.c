@@ -1,8 +1,8 @@
 /* titin data pack IN... -o STORE: sequence files into one store. */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "core/atomic.h"
 #include "core/clock.h"
 #include "core/text.h"
 #include "core/titin.h"
@@ -13,6 +13,7 @@
 #include "train/cli/configured.h"
 #include "train/cli/inputs.h"
 #include "train/cli/show.h"
+#include "train/cli/signals.h"
 #include "train/cli/status_line.h"
 #include "train/store_facts.h"
 
@@ -20,24 +21,12 @@
 
 /* ---- progress ---- */
 
-static const int stopping[] = {SIGINT, SIGTERM, SIGHUP};
-enum { N_STOPPING = sizeof stopping / sizeof *stopping };
-
 typedef struct {
     ttn_status_line line;
     const char *const *file;
     double begin;
     int64_t bytes; /* of all files; 0: nobody knows (a pipe) */
-    struct sigaction before[N_STOPPING];
 } progress;
-
-static volatile sig_atomic_t stop;
-
-static void ask_to_stop(int signal)
-{
-    (void)signal;
-    stop = 1;
-}
 
 static void show_reading(progress *p, const ttn_pack_progress *now)
 {
@@ -70,7 +59,7 @@ static void show_part(progress *p, const char *what, double part)
 static int tell(void *ctx, const ttn_pack_progress *now)
 {
     progress *p = ctx;
-    if (stop) return 1;
+    if (ttn_signals_wants_stop()) return 1;
     if (!is_long(p)) return 0;
     switch (now->phase) {
     case TTN_PACK_READS:
@@ -90,7 +79,7 @@ static int tell_overlap(void *ctx, double part)
 {
     progress *p = ctx;
     if (is_long(p)) show_part(p, "comparing what is held out with the training set", part);
-    return stop;
+    return ttn_signals_wants_stop();
 }
 
 /* Bytes of all files; 0: one of them is no file with a size. */
@@ -108,18 +97,15 @@ static int64_t count_bytes(const char *const *file, int n)
 /* From here to the end what stops it is a flag, so that no temporary file stays and what is there is said. */
 static void begin_progress(progress *p, const char *const *file, int n, FILE *out)
 {
-    const struct sigaction ours = {.sa_handler = ask_to_stop};
     *p = (progress){.file = file, .begin = ttn_clock_now(NULL), .bytes = count_bytes(file, n)};
-    for (int i = 0; i < N_STOPPING; i++)
-        sigaction(stopping[i], &ours, &p->before[i]);
+    ttn_signals_take_to_stop();
     ttn_status_line_begin(&p->line, out, NULL);
 }
 
 static void end_progress(progress *p)
 {
     ttn_status_line_end(&p->line);
-    for (int i = 0; i < N_STOPPING; i++)
-        sigaction(stopping[i], &p->before[i], NULL);
+    ttn_signals_give_back();
 }
 
 /* ---- what is asked for ---- */
@@ -207,6 +193,8 @@ static ttn_status pack_and_tell(const ttn_cli_call *call, const ttn_inputs *in, 
     if (status == TTN_OK) {
         begin_progress(&p, in->file, in->n, call->err.out);
         const ttn_pack_listener listener = {.tell = tell, .ctx = &p};
+        const ttn_log log = {.say = ttn_status_line_say, .ctx = &p.line, .from = TTN_LOG_INFO};
+        ttn_atomic_sweep_dead_of(store, &log);
         status = ttn_pack(in->file, in->n, store, rules, &listener, card, &packed, err);
         if (status == TTN_OK) status = tell_store(store, &packed, card, split, &p, f, err);
         end_progress(&p);

@@ -35,6 +35,29 @@ void ttn_signals_take(void)
     handle(SIGPIPE, SIG_IGN, 0);
 }
 
+/* What asks a command to stop that has nothing to save, and how it was answered before. */
+static const int stopping[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+enum { N_STOPPING = sizeof stopping / sizeof *stopping };
+static struct sigaction before[N_STOPPING];
+
+void ttn_signals_take_to_stop(void)
+{
+    for (int i = 0; i < N_STOPPING; i++) {
+        const int number = stopping[i];
+        if (sigaction(number, NULL, &before[i]) != 0 || before[i].sa_handler == SIG_IGN) continue;
+        if (number == SIGUSR2)
+            handle(number, SIG_IGN, 0);
+        else /* a person who asks twice does not wait for a pipe that gives nothing */
+            handle(number, note_stop, SA_RESTART | (number == SIGINT || number == SIGTERM ? (int)SA_RESETHAND : 0));
+    }
+}
+
+void ttn_signals_give_back(void)
+{
+    for (int i = 0; i < N_STOPPING; i++)
+        (void)sigaction(stopping[i], &before[i], NULL);
+}
+
 int ttn_signals_wants_stop(void)
 {
     return wants_stop;

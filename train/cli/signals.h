@@ -3,6 +3,11 @@
  *     SIGINT, SIGTERM, SIGUSR1   save and stop; a second SIGINT ends the process at once
  *     SIGUSR2                    save and go on
  *     SIGHUP, SIGPIPE            nothing: a closed terminal or pager does not end a run
+ *
+ * A command that has nothing to save, and must not leave half a file (ttn_signals_take_to_stop):
+ *
+ *     SIGINT, SIGTERM, SIGUSR1, SIGHUP   clean up and stop; a second SIGINT or SIGTERM ends the process at once
+ *     SIGUSR2                            nothing: there is nothing to save
  */
 #ifndef TTN_SIGNALS_H
 #define TTN_SIGNALS_H
@@ -11,6 +16,11 @@
 
 /* From now on, for this process. */
 void ttn_signals_take(void);
+
+/* The same for a command that ends when it is asked to stop, until ttn_signals_give_back. What was ignored before (nohup
+ * does that with SIGHUP) is ignored still. */
+void ttn_signals_take_to_stop(void);
+void ttn_signals_give_back(void);
 
 /* What was asked for since the last call; a wish to stop stays. */
 ttn_wish ttn_signals_wish(void);
