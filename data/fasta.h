@@ -119,4 +119,11 @@ int ttn_fasta_failed_rule(const ttn_fasta *f);
 /* What a rule's note counts ("lines end in CR LF"); NULL where nothing is counted under this number. */
 const char *ttn_fasta_rule(int code);
 
+/* What a note means for the data: it is as it was, something in it was changed, or records were left out. */
+typedef enum { TTN_NOTE_ACCEPTED, TTN_NOTE_REPAIRED, TTN_NOTE_LEFT_OUT } ttn_fasta_note_kind;
+ttn_fasta_note_kind ttn_fasta_kind_of_note(int code);
+
+/* The fault in records that are left out under this number ("digits"); NULL where no record is. */
+const char *ttn_fasta_fault(int code);
+
 #endif

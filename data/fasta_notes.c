@@ -38,6 +38,7 @@ ttn_status ttn_fasta_refuse(ttn_fasta *f, int code, int64_t line, int64_t column
 ttn_status ttn_fasta_blame(ttn_fasta *f, int code, ttn_fasta_waiting w, const char *what, const char *hint)
 {
     enum { SHOWN = 80 }; /* of the id */
+    assert(ttn_fasta_fault(code));
     char residue[40] = "";
     if (f->where != TTN_IN_HEADER) snprintf(residue, sizeof residue, ", residue %" PRId64, f->n + 1);
     ttn_error told = {0};

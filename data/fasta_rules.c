@@ -39,6 +39,44 @@ const char *ttn_fasta_rule(int code)
     return code > 0 && code < TTN_FASTA_CODES ? counted[code] : NULL;
 }
 
+ttn_fasta_note_kind ttn_fasta_kind_of_note(int code)
+{
+    static const int repaired[] = {5, 13, 16, 17, 19, 22, 32, 39, 40, 41, 42, 43, 44, 45, 49};
+    if (code == 27 || code == 28) return TTN_NOTE_LEFT_OUT;
+    for (size_t i = 0; i < sizeof repaired / sizeof *repaired; i++)
+        if (repaired[i] == code) return TTN_NOTE_REPAIRED;
+    return TTN_NOTE_ACCEPTED;
+}
+
+/* Of every code that a record may be left out for (ttn_fasta_blame). */
+static const char *const faults[TTN_FASTA_CODES] = {
+    [11] = "more residues than data.max_record",
+    [18] = "control characters",
+    [19] = "Ctrl-Z",
+    [20] = "NUL bytes in the sequence",
+    [21] = "NUL bytes in the header",
+    [22] = "no id",
+    [26] = "'>' inside a line of residues",
+    [29] = "an id that another record has",
+    [33] = "a header that data.id_regex does not match",
+    [35] = "';' inside a line of residues",
+    [38] = "characters that are no residues",
+    [40] = "lower-case residues",
+    [42] = "'*' inside the sequence",
+    [43] = "gaps '-'",
+    [44] = "gaps '.'",
+    [45] = "gaps '~'",
+    [46] = "lower case and gaps '-', as in A3M",
+    [47] = "lower case and gaps '.', as in A2M",
+    [49] = "digits",
+    [50] = "bytes beyond ASCII",
+};
+
+const char *ttn_fasta_fault(int code)
+{
+    return code > 0 && code < TTN_FASTA_CODES ? faults[code] : NULL;
+}
+
 /* ---- rows ---- */
 
 /* In the order of their enums. */

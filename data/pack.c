@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/memory.h"
 #include "data/ids.h"
@@ -122,6 +123,19 @@ static ttn_status add_record(packing *p, const ttn_fasta_record *r, int file, in
     return status == TTN_OK ? ttn_store_add(p->writer, r, id, err) : status;
 }
 
+static ttn_status add_finding(packing *p, int code, int is_fault, const ttn_fasta_note *note, ttn_error *err)
+{
+    if (note->n == 0) return TTN_OK;
+    const ttn_store_finding finding = {
+        .rule = code,
+        .is_fault = is_fault,
+        .n = note->n,
+        .line = note->n_place > 0 ? note->place[0].line : 0,
+        .column = note->n_place > 0 ? note->place[0].column : 0,
+    };
+    return ttn_store_add_finding(p->writer, &finding, err);
+}
+
 /* The file was read to its end, and is good. */
 static ttn_status end_file(packing *p, ttn_fasta *f, int file, int64_t dropped, ttn_error *err)
 {
@@ -143,7 +157,12 @@ static ttn_status end_file(packing *p, ttn_fasta *f, int file, int64_t dropped, 
         ttn_status status = ttn_card_end_file(p->card, p->file[file], f, TTN_EOF, NULL, err);
         if (status != TTN_OK) return status;
     }
-    return ttn_store_end_source(p->writer, &source, err);
+    ttn_status status = ttn_store_end_source(p->writer, &source, err);
+    for (int code = 1; code < TTN_FASTA_CODES && status == TTN_OK; code++) {
+        status = add_finding(p, code, 0, &found->note[code], err);
+        if (status == TTN_OK) status = add_finding(p, code, 1, &found->fault[code], err);
+    }
+    return status;
 }
 
 static ttn_status read_file(packing *p, int file, ttn_error *err)
@@ -169,6 +188,30 @@ static ttn_status read_file(packing *p, int file, ttn_error *err)
 }
 
 /* ---- the whole ---- */
+
+static int compare(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sequences that an earlier one equals, by their hashes. */
+static ttn_status count_duplicates(packing *p, ttn_error *err)
+{
+    const int64_t n = ttn_store_added(p->writer);
+    if (p->rules->drops_doubles) return TTN_OK; /* there is none */
+    int64_t *hash = ttn_alloc_or_say(n, sizeof *hash, "the hashes of all sequences", err), equal = 0;
+    if (!hash) return TTN_ENOMEM;
+    ttn_status status = ttn_store_added_hashes(p->writer, 0, n, hash, err);
+    if (status == TTN_OK) {
+        qsort(hash, (size_t)n, sizeof *hash, compare);
+        for (int64_t i = 1; i < n; i++)
+            equal += hash[i] == hash[i - 1];
+        ttn_store_set_duplicates(p->writer, equal);
+    }
+    ttn_free(hash);
+    return status;
+}
 
 static ttn_status make_clusters(packing *p, ttn_error *err)
 {
@@ -208,6 +251,7 @@ ttn_status ttn_pack(const char *const *file, int n, const char *store, const ttn
         status = read_file(&p, i, err);
     ttn_seen_destroy(p.seen);
     ttn_ids_destroy(p.ids);
+    if (status == TTN_OK && ttn_store_added(p.writer) > 0) status = count_duplicates(&p, err);
     if (status == TTN_OK && ttn_store_added(p.writer) > 0) status = make_clusters(&p, err);
     if (status == TTN_OK) {
         p.progress.phase = TTN_PACK_CHECKS;

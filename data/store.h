@@ -19,8 +19,11 @@
  *                                  unpacked bytes
  *     source_first    i64 (F + 1)  file f brought sequences [source_first[f], source_first[f + 1])
  *     source_bytes, source_unpacked, source_records, source_skipped, source_dropped   i64 (F)
+ *     found_source, found_rule, found_is_fault, found_n, found_line, found_column     i64 (found)   what the reader counted in
+ *                                  the files (ttn_store_finding); only where `found` is above 0
  *
- * and as attributes of the root: format "titin-store", format_version 1, titin_version, alphabet_name, sequences, residues;
+ * and as attributes of the root: format "titin-store", format_version 1, titin_version, alphabet_name, sequences, residues,
+ * duplicate_sequences, found (early stores lack these two);
  * cluster_k, cluster_kmers, cluster_seed, clusters where clusters were made; and NAME_xxh128, the checksum of each list of
  * numbers.
  */
@@ -53,6 +56,15 @@ typedef struct {
     int64_t dropped; /* records left out because the sequence was there before */
 } ttn_store_source;
 
+/* What the reader counted in a file under one of its rules (data/fasta.h). */
+typedef struct {
+    int64_t source;       /* which file */
+    int64_t rule;         /* 49: FA049; may be one that a newer titin knows */
+    int64_t is_fault;     /* 1: faults that records were left out for; 0: repaired, or worth knowing */
+    int64_t n;            /* at least 1 */
+    int64_t line, column; /* of the first, from 1; 0: none */
+} ttn_store_finding;
+
 typedef struct {
     int64_t sequences, residues;
     int64_t shortest, longest;
@@ -64,7 +76,11 @@ typedef struct {
     const char *titin_version;                      /* of the titin that packed it */
     int64_t n_source;
     const ttn_store_source *source; /* (n_source) */
-    ttn_hash128 identity;           /* of tokens and offsets: the same for the same data, whatever their names */
+    int has_findings;               /* 0: an early titin packed it, and the three that follow are not known */
+    int64_t duplicates;             /* sequences that an earlier one equals (by their 64-bit hashes) */
+    int64_t n_finding;
+    const ttn_store_finding *finding; /* (n_finding) in the order of files */
+    ttn_hash128 identity;             /* of tokens and offsets: the same for the same data, whatever their names */
 } ttn_store_facts;
 
 typedef struct ttn_store ttn_store;

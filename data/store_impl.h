@@ -32,6 +32,7 @@ struct ttn_store {
     ttn_store_facts facts;
     ttn_alphabet own_alphabet; /* where it is none of titin's */
     ttn_store_source *source;
+    ttn_store_finding *finding;
     ttn_hdf5_array *tokens, *excluded, *hash, *cluster; /* excluded, cluster: NULL where there is none */
     int64_t *offset;                                    /* (sequences + 1) */
     ttn_store_texts id, header;

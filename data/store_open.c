@@ -6,7 +6,7 @@
 #include "core/memory.h"
 #include "data/store_impl.h"
 
-enum { MOST_SOURCES = 1 << 24, SHARE_OF_MEMORY = 4 };
+enum { MOST_SOURCES = 1 << 24, SHARE_OF_MEMORY = 4, MOST_RULES = 999 };
 
 ttn_status ttn_store_damaged(const ttn_store *s, const char *what, ttn_error *err)
 {
@@ -193,6 +193,65 @@ static ttn_status get_sources(ttn_store *s, ttn_error *err)
     return status;
 }
 
+/* A number of every finding, to a member of them. */
+static ttn_status get_finding_numbers(ttn_store *s, const char *name, size_t member, int64_t *room, ttn_error *err)
+{
+    ttn_hdf5_array *list = NULL;
+    ttn_status status = open_list(s, name, TTN_I64, s->facts.n_finding, &list, err);
+    if (status == TTN_OK) status = ttn_hdf5_array_read(list, 0, s->facts.n_finding, room, err);
+    for (int64_t i = 0; status == TTN_OK && i < s->facts.n_finding; i++)
+        memcpy((char *)&s->finding[i] + member, &room[i], sizeof room[i]);
+    ttn_hdf5_array_close(list);
+    return status;
+}
+
+static int is_finding(const ttn_store *s, const ttn_store_finding *f)
+{
+    return f->source >= 0 && f->source < s->facts.n_source && f->rule > 0 && f->rule <= MOST_RULES &&
+           (f->is_fault == 0 || f->is_fault == 1) && f->n > 0 && f->line >= 0 && f->column >= 0;
+}
+
+static ttn_status get_findings(ttn_store *s, ttn_error *err)
+{
+    static const struct {
+        const char *name;
+        size_t member;
+    } numbers[] = {
+        {"found_source", offsetof(ttn_store_finding, source)},
+        {"found_rule", offsetof(ttn_store_finding, rule)},
+        {"found_is_fault", offsetof(ttn_store_finding, is_fault)},
+        {"found_n", offsetof(ttn_store_finding, n)},
+        {"found_line", offsetof(ttn_store_finding, line)},
+        {"found_column", offsetof(ttn_store_finding, column)},
+    };
+    ttn_store_facts *f = &s->facts;
+    f->has_findings = ttn_hdf5_has_note(s->file, "found");
+    if (!f->has_findings) return TTN_OK;
+    ttn_status status = ttn_hdf5_get_integer(s->file, "found", &f->n_finding, err);
+    if (status == TTN_OK) status = ttn_hdf5_get_integer(s->file, "duplicate_sequences", &f->duplicates, err);
+    if (status != TTN_OK) return status;
+    if (f->n_finding < 0 || f->n_finding > 2 * MOST_RULES * f->n_source)
+        return ttn_store_damaged(s, "it counts too much that was found in its files", err);
+    if (f->duplicates < 0 || f->duplicates >= f->sequences)
+        return ttn_store_damaged(s, "it counts more equal sequences than there are", err);
+    if (f->n_finding == 0) return TTN_OK;
+    /* The first list is opened before memory is taken for as many as the note says. */
+    ttn_hdf5_array *list = NULL;
+    status = open_list(s, numbers[0].name, TTN_I64, f->n_finding, &list, err);
+    ttn_hdf5_array_close(list);
+    if (status != TTN_OK) return status;
+    s->finding = ttn_alloc_or_say(f->n_finding, sizeof *s->finding, "what was found in the files of a store", err);
+    int64_t *room = ttn_alloc_or_say(f->n_finding, sizeof *room, "what was found in the files of a store", err);
+    status = s->finding && room ? TTN_OK : TTN_ENOMEM;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == TTN_OK; i++)
+        status = get_finding_numbers(s, numbers[i].name, numbers[i].member, room, err);
+    ttn_free(room);
+    for (int64_t i = 0; status == TTN_OK && i < f->n_finding; i++)
+        if (!is_finding(s, &s->finding[i])) status = ttn_store_damaged(s, "what was found in its files cannot be", err);
+    f->finding = s->finding;
+    return status;
+}
+
 /* The note NAME_xxh128. */
 static ttn_status get_checksum(ttn_store *s, const char *name, ttn_hash128 *ret, ttn_error *err)
 {
@@ -256,6 +315,7 @@ ttn_status ttn_store_open(const char *path, int64_t cache, ttn_store **ret, ttn_
     if (status == TTN_OK) status = open_lists(s, err);
     if (status == TTN_OK) status = get_offsets(s, err);
     if (status == TTN_OK) status = get_sources(s, err);
+    if (status == TTN_OK) status = get_findings(s, err);
     if (status == TTN_OK) status = get_clustering(s, err);
     if (status == TTN_OK) status = get_identity(s, err);
     if (status == TTN_OK) {
@@ -293,6 +353,7 @@ void ttn_store_close(ttn_store *s)
     ttn_free(s->all);
     ttn_free(s->offset);
     ttn_free(s->source);
+    ttn_free(s->finding);
     if (s->has_lock) pthread_mutex_destroy(&s->lock);
     ttn_free(s);
 }

@@ -11,6 +11,11 @@ typedef struct source_entry {
     struct source_entry *before;
 } source_entry;
 
+typedef struct finding_entry {
+    ttn_store_finding finding;
+    struct finding_entry *before;
+} finding_entry;
+
 struct ttn_store_writer {
     ttn_hdf5 *file;
     ttn_store_kind kind;
@@ -21,6 +26,8 @@ struct ttn_store_writer {
     int64_t n_before;                   /* sequences of files that have ended */
     int64_t n_source;
     source_entry *source; /* the last one */
+    int64_t n_finding, duplicates;
+    finding_entry *finding; /* the last one */
     ttn_arena *texts;
     char *letters; /* (room) of one sequence */
     int64_t room;
@@ -140,6 +147,24 @@ ttn_status ttn_store_end_source(ttn_store_writer *w, const ttn_store_source *sou
     return TTN_OK;
 }
 
+ttn_status ttn_store_add_finding(ttn_store_writer *w, const ttn_store_finding *finding, ttn_error *err)
+{
+    assert(w->n_source > 0 && finding->n > 0);
+    finding_entry *e = ttn_arena_alloc(w->texts, sizeof *e);
+    if (!e) return TTN_FAIL(err, TTN_ENOMEM, "no memory for what was found in a file");
+    e->finding = *finding;
+    e->finding.source = w->n_source - 1;
+    e->before = w->finding;
+    w->finding = e;
+    w->n_finding++;
+    return TTN_OK;
+}
+
+void ttn_store_set_duplicates(ttn_store_writer *w, int64_t n)
+{
+    w->duplicates = n;
+}
+
 /* ---- read again ---- */
 
 int64_t ttn_store_added(const ttn_store_writer *w)
@@ -225,6 +250,35 @@ static ttn_status write_sources(ttn_store_writer *w, ttn_error *err)
     return TTN_OK;
 }
 
+/* A number of every finding, in their order. */
+static void write_finding_numbers(ttn_store_writer *w, const char *name, size_t member, int64_t *room)
+{
+    int64_t i = w->n_finding;
+    for (const finding_entry *e = w->finding; e; e = e->before) {
+        i--;
+        memcpy(&room[i], (const char *)&e->finding + member, sizeof room[i]);
+    }
+    const ttn_hdf5_shape shape = {.desc = {.type = TTN_I64, .ndim = 1, .dim = {w->n_finding}}};
+    ttn_hdf5_dataset(w->file, name, &shape);
+    ttn_hdf5_append(w->file, w->n_finding, room);
+}
+
+static ttn_status write_findings(ttn_store_writer *w, ttn_error *err)
+{
+    ttn_hdf5_note_integer(w->file, "/", "duplicate_sequences", w->duplicates);
+    ttn_hdf5_note_integer(w->file, "/", "found", w->n_finding);
+    if (w->n_finding == 0) return TTN_OK;
+    int64_t *number = ttn_arena_array(w->texts, w->n_finding, sizeof *number);
+    if (!number) return TTN_FAIL(err, TTN_ENOMEM, "no memory for what was found in files");
+    write_finding_numbers(w, "found_source", offsetof(ttn_store_finding, source), number);
+    write_finding_numbers(w, "found_rule", offsetof(ttn_store_finding, rule), number);
+    write_finding_numbers(w, "found_is_fault", offsetof(ttn_store_finding, is_fault), number);
+    write_finding_numbers(w, "found_n", offsetof(ttn_store_finding, n), number);
+    write_finding_numbers(w, "found_line", offsetof(ttn_store_finding, line), number);
+    write_finding_numbers(w, "found_column", offsetof(ttn_store_finding, column), number);
+    return TTN_OK;
+}
+
 static void note_checksum(ttn_store_writer *w, const char *key, const ttn_hdf5_column *c)
 {
     char text[TTN_HASH_TEXT];
@@ -260,6 +314,7 @@ ttn_status ttn_store_commit(ttn_store_writer *w, ttn_error *err)
     assert(w->n_before == w->n);
     ttn_hdf5_texts(w->file, "alphabet", w->kind.alphabet->token, w->kind.alphabet->n);
     ttn_status status = write_sources(w, err);
+    if (status == TTN_OK) status = write_findings(w, err);
     if (status != TTN_OK) return status;
     write_notes(w);
     return ttn_hdf5_commit(w->file, err);

@@ -35,6 +35,12 @@ TTN_MUST_USE ttn_status ttn_store_add(ttn_store_writer *w, const ttn_fasta_recor
 /* The file that the last records came from: all of *source but `first` and `n`, which are found out here. Texts are copied. */
 TTN_MUST_USE ttn_status ttn_store_end_source(ttn_store_writer *w, const ttn_store_source *source, ttn_error *err);
 
+/* Behind the file that it is of: all of *finding but `source`. TTN_ENOMEM. */
+TTN_MUST_USE ttn_status ttn_store_add_finding(ttn_store_writer *w, const ttn_store_finding *finding, ttn_error *err);
+
+/* How many sequences an earlier one equals; 0 unless it is said. */
+void ttn_store_set_duplicates(ttn_store_writer *w, int64_t n);
+
 /* What was added so far. Entries of `hash`, and tokens, may be read again. */
 int64_t ttn_store_added(const ttn_store_writer *w);
 TTN_MUST_USE ttn_status ttn_store_added_offsets(ttn_store_writer *w, int64_t first, int64_t n, int64_t *into,

@@ -215,6 +215,54 @@ static void equal_sequences_are_dropped_and_counted_where_that_is_asked_for(void
     ttn_store_close(s);
 }
 
+static void has_finding(const ttn_store_facts *f, ttn_store_finding wanted)
+{
+    for (int64_t i = 0; i < f->n_finding; i++)
+        if (memcmp(&f->finding[i], &wanted, sizeof wanted) == 0) return;
+    fail_msg("rule %d of file %d is not among what was found", (int)wanted.rule, (int)wanted.source);
+}
+
+/* Also in a file whose records are all as they should be, and in one of which some were left out. */
+static void what_was_left_out_and_repaired_is_stored(void **state)
+{
+    (void)state;
+    const char *const file[] = {put_text("a.fa", ">a\nMKV\n>b\nMkv\n>c\nM KVV\nj\n"), put_text("b.fa", ">d\nGG\n"),
+                                put_text("c.fa", ">e\n\n>f\nG1G\n>g\nMKVVX\n")};
+    ttn_pack_rules rules = usual();
+    rules.fasta.skip_records = 1;
+    rules.fasta.max_skipped = 1;
+    ttn_pack_facts facts;
+    ttn_error err = {0};
+    char empty[2000] = "";
+    for (int i = 0; i < 100; i++) /* so that one of them without residues is within what is accepted */
+        snprintf(empty + strlen(empty), sizeof empty - strlen(empty), ">%d\nWWWWW\n", i);
+    const char *const more = put_text("d.fa", empty);
+    assert_fails(pack_some(file, 3, &rules, &facts, &err), TTN_EFORMAT, &err, "have no residues");
+    size_t n;
+    char *first = get_file(file[2], &n);
+    char text[4000];
+    snprintf(text, sizeof text, "%.*s%s", (int)n, first, empty);
+    free(first);
+    const char *const good[] = {file[0], file[1], put_text("e.fa", text), more};
+    ttn_store *s = pack_and_open(good, 4, &rules, &facts);
+    const ttn_store_facts *f = ttn_store_describe(s);
+    assert_true(f->has_findings);
+    assert_int_equal(f->n_finding, 5);
+    has_finding(f, (ttn_store_finding){0, 17, 0, 1, 6, 2});
+    has_finding(f, (ttn_store_finding){0, 39, 0, 1, 7, 1});
+    has_finding(f, (ttn_store_finding){0, 40, 0, 3, 4, 2});
+    has_finding(f, (ttn_store_finding){2, 27, 0, 1, 1, 1});
+    has_finding(f, (ttn_store_finding){2, 49, 1, 1, 4, 2});
+    assert_int_equal(f->duplicates, 1 + 199 + 1); /* b, all but one of WWWWW, and MKVVX, as c is read */
+    assert_int_equal(f->source[2].skipped, 1);
+    ttn_store_close(s);
+    rules.drops_doubles = 1;
+    s = pack_and_open(good, 4, &rules, &facts);
+    assert_int_equal(ttn_store_describe(s)->duplicates, 0);
+    assert_int_equal(facts.dropped, 201);
+    ttn_store_close(s);
+}
+
 static void ids_that_stand_twice_are_kept_refused_or_made_to_differ(void **state)
 {
     (void)state;
@@ -466,6 +514,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_was_exported_is_packed_to_the_same),
         cmocka_unit_test(lower_case_is_kept_as_excluded_where_that_is_asked_for),
         cmocka_unit_test(an_id_that_is_not_in_the_header_stands_before_it),
+        cmocka_unit_test(what_was_left_out_and_repaired_is_stored),
         cmocka_unit_test(equal_sequences_are_dropped_and_counted_where_that_is_asked_for),
         cmocka_unit_test(ids_that_stand_twice_are_kept_refused_or_made_to_differ),
         cmocka_unit_test(a_file_that_fails_anywhere_leaves_no_store),

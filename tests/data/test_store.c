@@ -296,12 +296,34 @@ typedef enum {
     FEW_ALPHABET,
     NO_CHECKSUM_TEXT,
     WRONG_CHECKSUM,
+    FINDINGS_SHORT,
+    FINDINGS_MANY,
+    FINDING_OF_NO_FILE,
+    FINDING_OF_NO_RULE,
+    FINDING_OF_NOTHING,
+    DUPLICATES_MANY,
     N_WRONG,
 } wrongness;
 
 static void write_list(ttn_hdf5 *h, const char *name, ttn_dtype type, int64_t n, const void *numbers)
 {
     ttn_hdf5_column_add(ttn_hdf5_column_create(h, name, type, 0), n, numbers);
+}
+
+/* One finding, with one thing wrong. */
+static void write_findings(ttn_hdf5 *h, wrongness what)
+{
+    const int64_t source = what == FINDING_OF_NO_FILE, rule = what == FINDING_OF_NO_RULE ? 0 : 49, one = 1;
+    const int64_t n = what == FINDING_OF_NOTHING ? 0 : 7;
+    const int64_t found = what == FINDINGS_SHORT ? 2 : what == FINDINGS_MANY ? INT64_MAX : 1;
+    ttn_hdf5_note_integer(h, "/", "found", found);
+    ttn_hdf5_note_integer(h, "/", "duplicate_sequences", what == DUPLICATES_MANY ? 2 : 1);
+    write_list(h, "found_source", TTN_I64, 1, &source);
+    write_list(h, "found_rule", TTN_I64, 1, &rule);
+    write_list(h, "found_is_fault", TTN_I64, 1, &one);
+    write_list(h, "found_n", TTN_I64, 1, &n);
+    write_list(h, "found_line", TTN_I64, 1, &one);
+    write_list(h, "found_column", TTN_I64, 1, &one);
 }
 
 /* Two sequences, MK and A, with one thing wrong. */
@@ -353,6 +375,7 @@ static void write_wrong(const char *path, wrongness what)
     write_list(h, "header", TTN_U8, 2, "ab");
     write_list(h, "header_offset", TTN_I64, 3, text);
     write_list(h, "hash", TTN_I64, 2, hash);
+    if (what >= FINDINGS_SHORT) write_findings(h, what);
     assert_ok(ttn_hdf5_commit(h, &err), &err);
     ttn_hdf5_destroy(h);
 }
@@ -376,6 +399,12 @@ static void what_contradicts_itself_is_refused(void **state)
         [FEW_ALPHABET] = "the vocabulary has no token",
         [NO_CHECKSUM_TEXT] = "a checksum is none",
         [WRONG_CHECKSUM] = "'tokens' is not what was packed",
+        [FINDINGS_SHORT] = "'found_source' has 1 entries, and should have 2",
+        [FINDINGS_MANY] = "it counts too much that was found in its files",
+        [FINDING_OF_NO_FILE] = "what was found in its files cannot be",
+        [FINDING_OF_NO_RULE] = "what was found in its files cannot be",
+        [FINDING_OF_NOTHING] = "what was found in its files cannot be",
+        [DUPLICATES_MANY] = "it counts more equal sequences than there are",
     };
     for (int what = RIGHT; what < N_WRONG; what++) {
         ttn_store *store;
