@@ -74,3 +74,50 @@ void ttn_text_disarm(char *text)
         if (c[0] == 0xC2 && c[1] >= 0x80 && c[1] <= 0x9F) c[0] = c[1] = '?';
     }
 }
+
+/* Nearly all texts have nothing to be replaced. */
+static int is_plain(const char *text, size_t n)
+{
+    int special = 0;
+    for (size_t i = 0; i < n; i++)
+        special |= (unsigned char)(text[i] - ' ') >= 0x7F - ' ';
+    return !special;
+}
+
+static int is_control(uint32_t code)
+{
+    return (code < ' ' && code != '\t' && code != 1) || (code >= 0x7F && code < 0xA0);
+}
+
+ttn_text_replaced ttn_text_clean(const char *raw, size_t n, char *ret)
+{
+    static const char replacement[] = "\xef\xbf\xbd";
+    ttn_text_replaced r = {0};
+    if (is_plain(raw, n)) {
+        if (n > 0) memcpy(ret, raw, n);
+        ret[n] = 0;
+        return r;
+    }
+    for (size_t i = 0; i < n;) {
+        uint32_t code = 0;
+        const int length = ttn_text_character(raw + i, n - i, &code);
+        if (length > 0 && !is_control(code)) {
+            memcpy(ret, raw + i, (size_t)length);
+            ret += length;
+            i += (size_t)length;
+            continue;
+        }
+        if (length == 0 && r.invalid++ == 0) r.first_invalid = i;
+        if (length > 0 && r.controls++ == 0) r.first_control = i;
+        memcpy(ret, replacement, sizeof replacement - 1);
+        ret += sizeof replacement - 1;
+        i += length > 0 ? (size_t)length : 1;
+    }
+    *ret = 0;
+    return r;
+}
+
+int ttn_text_is_formula(const char *text)
+{
+    return *text && strchr("=+-@\t\r", *text) != NULL;
+}

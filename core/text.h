@@ -34,6 +34,17 @@ static inline const char *ttn_text_plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
+/* n bytes as UTF-8 without control characters: each byte that is no UTF-8, and each control character (also U+0080 to U+009F,
+ * which some terminals obey) but a tab and Ctrl-A, becomes U+FFFD. ret has 3 n + 1 bytes. */
+typedef struct {
+    int64_t invalid, controls;           /* bytes, characters */
+    size_t first_invalid, first_control; /* where they are in raw */
+} ttn_text_replaced;
+ttn_text_replaced ttn_text_clean(const char *raw, size_t n, char *ret);
+
+/* Would a spreadsheet take a cell with this text for a formula? Tables write a ' before it. */
+int ttn_text_is_formula(const char *text);
+
 /* Control characters become '?': a file's bytes may stand in a message, and a message may reach a terminal. */
 void ttn_text_disarm(char *text);
 

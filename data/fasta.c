@@ -21,6 +21,28 @@ static ttn_status ignore_line(ttn_fasta *f)
     return TTN_OK;
 }
 
+/* ColabFold's A3M of a complex begins with the lengths of its chains ("#60,40<tab>1,1"), and each row is all chains side by
+ * side: read as they stand they would be one protein. */
+static ttn_status check_chains(ttn_fasta *f)
+{
+    ttn_status status = ttn_fasta_look_ahead(f, TTN_FASTA_LOOK);
+    if (status != TTN_OK) return status;
+    size_t n, at = 1;
+    int commas = 0;
+    ttn_fasta_line(f, &n);
+    const uint8_t *line = f->chunk + f->at;
+    while (at < n && (line[at] == ',' || f->table[line[at]] == TTN_BYTE_DIGIT)) {
+        commas += line[at] == ',';
+        at++;
+    }
+    if (commas == 0 || at == n || line[at] != '\t') return TTN_OK;
+    return ttn_fasta_refuse(
+        f, 46, f->line, 1,
+        "each row of this alignment is %d chains side by side, as ColabFold writes complexes: write "
+        "the chains as records of their own",
+        commas + 1);
+}
+
 static ttn_status begin_line(ttn_fasta *f)
 {
     const uint8_t c = f->chunk[f->at];
@@ -35,12 +57,24 @@ static ttn_status begin_line(ttn_fasta *f)
         ttn_fasta_end_line(f);
         return TTN_OK;
     }
+    if (c == 0 && f->is_alignment) {                      /* servers write one behind each alignment */
+        if (f->in_record) return ttn_fasta_end_record(f); /* and then here again */
+        ttn_fasta_count(f, 68, ttn_fasta_here(f, ttn_fasta_offset(f)));
+        f->has_query = 0;
+        f->at++;
+        return TTN_OK;
+    }
     if (c == '>') {
         if (f->in_record) return ttn_fasta_end_record(f); /* and then here again */
         ttn_fasta_begin_record(f);
         return TTN_OK;
     }
-    const int is_before = f->found.records == 0;
+    /* In A3M a NUL may end an alignment, and a comment stand above the next one. */
+    const int is_before = f->found.records == 0 || (f->is_alignment && !f->in_record);
+    if (c == '#' && is_before && f->is_alignment) {
+        ttn_status status = check_chains(f);
+        if (status != TTN_OK) return status;
+    }
     if (c == ';' || (is_before && (c == '#' || c == '!'))) {
         if (!f->is_skipped) ttn_fasta_count(f, is_before ? 34 : 35, ttn_fasta_here(f, ttn_fasta_offset(f)));
         if (is_before && c == ';') f->has_comment = 1;
@@ -57,7 +91,7 @@ static ttn_status begin_line(ttn_fasta *f)
 /* The lines and the record that the stream ends in. */
 static ttn_status end_stream(ttn_fasta *f)
 {
-    if (f->cr.n > 0) ttn_fasta_resolve_cr(f, 0);
+    if (f->cr.n > 0) ttn_fasta_resolve_cr(f, -1);
     if (f->ctrl_z.n > 0) ttn_fasta_count(f, 19, f->ctrl_z);
     f->ctrl_z.n = 0;
     if (f->where == TTN_IN_HEADER) {
@@ -69,6 +103,10 @@ static ttn_status end_stream(ttn_fasta *f)
         if (status != TTN_OK) return status;
     }
     if (f->where == TTN_IN_SEQUENCE && f->blanks.n > 0) ttn_fasta_count(f, 16, f->blanks);
+    if (f->where == TTN_IN_SEQUENCE) {
+        ttn_status status = ttn_fasta_judge_line(f);
+        if (status != TTN_OK) return status;
+    }
     f->where = TTN_AT_START;
     return f->in_record ? ttn_fasta_end_record(f) : TTN_OK;
 }
@@ -78,7 +116,7 @@ static ttn_status end_stream(ttn_fasta *f)
 static ttn_status step(ttn_fasta *f)
 {
     if (f->cr.n > 0) {
-        ttn_fasta_resolve_cr(f, f->chunk[f->at] == '\n');
+        ttn_fasta_resolve_cr(f, f->chunk[f->at]);
         return TTN_OK;
     }
     if (f->ctrl_z.n > 0) {
@@ -145,8 +183,10 @@ static void make_tables(ttn_fasta *f)
     memcpy(f->table, a->map, sizeof f->table);
     for (int c = 'A'; c <= 'Z'; c++)
         if (!ttn_alphabet_has_letter(a, (char)c)) f->table[c] = TTN_BYTE_SUBSTITUTE;
-    for (const char *c = "ACGTUN"; *c; c++)
-        if (ttn_alphabet_has_letter(a, *c)) f->is_nucleotide[a->map[(unsigned char)*c]] = 1;
+    static const char letters[] = "ACGTUN";
+    static const uint8_t bits[] = {1, 2, 4, 8, 8, 16};
+    for (int i = 0; letters[i]; i++)
+        if (ttn_alphabet_has_letter(a, letters[i])) f->nucleotide[a->map[(unsigned char)letters[i]]] = bits[i];
 }
 
 static void set_format(ttn_fasta *f)

@@ -32,7 +32,7 @@ typedef enum { TTN_IDS_ANY, TTN_IDS_UNIQUE, TTN_IDS_SUFFIX } ttn_fasta_ids;
 typedef struct {
     const ttn_alphabet *alphabet; /* NULL: "esm" */
     ttn_fasta_lowercase lowercase;
-    ttn_fasta_stop stop;     /* '*' inside a sequence; at its end it is taken off */
+    ttn_fasta_stop stop;     /* '*' inside a sequence; at its end it is taken off. SPLIT and X: '.' is a stop as well */
     ttn_fasta_format format; /* AUTO: by the name, .a3m and .a2m are alignments */
     int strip_gaps;
     int strip_digits;
@@ -81,7 +81,7 @@ void ttn_fasta_close(ttn_fasta *f); /* NULL is fine */
 
 /* ---- what was found ---- */
 
-enum { TTN_FASTA_CODES = 67, TTN_FASTA_PLACES = 5 };
+enum { TTN_FASTA_CODES = 72, TTN_FASTA_PLACES = 5 };
 
 typedef struct {
     int64_t line, column; /* from 1; column in bytes */
@@ -125,5 +125,18 @@ ttn_fasta_note_kind ttn_fasta_kind_of_note(int code);
 
 /* The fault in records that are left out under this number ("digits"); NULL where no record is. */
 const char *ttn_fasta_fault(int code);
+
+/* ---- files that are none ---- */
+
+/* What the first bytes of a file that is no FASTA look like. */
+typedef struct {
+    int code;         /* of the rule; 0: nothing is known against it */
+    const char *what; /* "looks like FASTQ", and what to do */
+} ttn_fasta_look;
+
+enum { TTN_FASTA_LOOK = 512 };
+
+/* n bytes, TTN_FASTA_LOOK of them where the file has so many. */
+ttn_fasta_look ttn_fasta_sniff(const unsigned char *bytes, size_t n);
 
 #endif

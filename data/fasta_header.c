@@ -22,45 +22,10 @@ void ttn_fasta_begin_record(ttn_fasta *f)
     f->record_offset = ttn_fasta_offset(f);
     f->stops.n = 0;
     f->blank_lines.n = 0;
+    f->has_capital_line = 0;
+    f->suspect.n = 0;
     f->where = TTN_IN_HEADER;
     f->at++;
-}
-
-/* Nearly all headers are. */
-static int is_ascii(const char *text, size_t n)
-{
-    unsigned char all = 0;
-    for (size_t i = 0; i < n; i++)
-        all |= (unsigned char)text[i];
-    return all < 0x80;
-}
-
-/* The header as UTF-8: what is none becomes U+FFFD. Returns how many bytes were replaced; *at: the first of them. */
-static int64_t make_text(const char *raw, size_t n, char *text, size_t *at)
-{
-    static const char replacement[] = "\xef\xbf\xbd";
-    if (is_ascii(raw, n)) {
-        memcpy(text, raw, n);
-        text[n] = 0;
-        return 0;
-    }
-    int64_t replaced = 0;
-    for (size_t i = 0; i < n;) {
-        const int length = ttn_text_character(raw + i, n - i, NULL);
-        if (length > 0) {
-            memcpy(text, raw + i, (size_t)length);
-            text += length;
-            i += (size_t)length;
-            continue;
-        }
-        if (replaced == 0) *at = i;
-        memcpy(text, replacement, sizeof replacement - 1);
-        text += sizeof replacement - 1;
-        replaced++;
-        i++;
-    }
-    *text = 0;
-    return replaced;
 }
 
 /* Where the first TTN_FASTA_HEADER bytes are all that was kept, the last character may have been cut. */
@@ -73,6 +38,16 @@ static void drop_cut_character(ttn_fasta *f)
         if (length > back) f->n_raw -= back;
         return;
     }
+}
+
+/* Not "FILE:LINE" alone, since a file may be called anything: one word that a terminal takes for text. */
+static void make_id(ttn_fasta *f)
+{
+    char name[3 * TTN_TAIL_ROOM + 1];
+    ttn_text_clean(f->source->name, strlen(f->source->name), name);
+    for (char *c = name; *c; c++)
+        if (*c == ' ' || *c == '\t' || *c == 1) *c = '_';
+    snprintf(f->id, sizeof f->id, "%s:%" PRId64, name, f->record_line);
 }
 
 static int ends_id(char c)
@@ -106,8 +81,65 @@ static ttn_status take_id(ttn_fasta *f)
         return ttn_fasta_blame(f, 22, w, "the header has no id, and what is made here is found by id",
                                "give every record a name");
     ttn_fasta_count(f, 22, w);
-    snprintf(f->id, sizeof f->id, "%s:%" PRId64, f->source->name, f->record_line);
+    make_id(f);
     return TTN_OK;
+}
+
+/* ---- records that are no proteins ---- */
+
+static int begins_with(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+static int ends_with(const char *text, const char *ending)
+{
+    const size_t n = strlen(text), k = strlen(ending);
+    return n >= k && strcmp(text + n - k, ending) == 0;
+}
+
+/* As HH-suite tells them in A3M: secondary structure, accessibility, confidence, a consensus. */
+static int is_annotation(const char *id)
+{
+    return begins_with(id, "ss_") || begins_with(id, "sa_") || begins_with(id, "aa_") || strcmp(id, "Consensus") == 0 ||
+           ends_with(id, "_consensus");
+}
+
+/* In files that are not said to be A3M other names could be those of proteins. The last two are of the PDB's ss.txt. */
+static int is_sure_annotation(const char *id)
+{
+    static const char *const names[] = {"ss_pred", "ss_conf", "ss_dssp", "sa_pred", "sa_dssp", "aa_pred", "aa_dssp"};
+    for (size_t i = 0; id[0] && id[1] && id[2] == '_' && i < sizeof names / sizeof *names; i++)
+        if (strcmp(id, names[i]) == 0) return 1;
+    const char *colon = strrchr(id, ':');
+    return colon && (strcmp(colon, ":secstr") == 0 || strcmp(colon, ":disorder") == 0);
+}
+
+/* "P1;" and the like. */
+static int is_pir(const char *header)
+{
+    if (!header[0] || !header[1] || header[2] != ';') return 0;
+    static const char *const codes[] = {"P1;", "F1;", "DL;", "DC;", "RL;", "RC;", "N1;", "N3;", "XX;"};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (begins_with(header, codes[i])) return 1;
+    return 0;
+}
+
+static ttn_status check_kind(ttn_fasta *f)
+{
+    const ttn_fasta_waiting w = {1, f->record_line, f->record_offset - f->line_offset + 1, f->record_offset};
+    if (is_pir(f->header))
+        return ttn_fasta_blame(f, 71, w, "a header of PIR (NBRF)",
+                               "the line below it is a description and would be read as residues: convert the file "
+                               "to FASTA (seqret does it)");
+    if (f->is_alignment && is_annotation(f->id)) {
+        ttn_fasta_count(f, 67, w);
+        f->is_skipped = 1; /* but it is no fault */
+        return TTN_OK;
+    }
+    if (f->is_alignment || !is_sure_annotation(f->id)) return TTN_OK;
+    return ttn_fasta_blame(f, 67, w, "this record is an annotation, such as secondary structure, and no protein",
+                           "take it out; if the file is A3M (HH-suite), set data.format=a3m or a3m-query");
 }
 
 /* Where records are found by id: no id twice. */
@@ -129,6 +161,11 @@ static ttn_status check_id(ttn_fasta *f)
     return ttn_fasta_blame(f, 29, w, what, "make them differ; titin data pack --dup-ids suffix does it");
 }
 
+static void count_replaced(ttn_fasta *f, int code, int64_t n, int64_t column)
+{
+    if (n > 0) ttn_fasta_count(f, code, (ttn_fasta_waiting){.n = n, .line = f->record_line, .column = column});
+}
+
 ttn_status ttn_fasta_end_header(ttn_fasta *f)
 {
     if (f->n_header > TTN_FASTA_HEADER) {
@@ -137,17 +174,17 @@ ttn_status ttn_fasta_end_header(ttn_fasta *f)
     }
     while (f->n_raw > 0 && (f->raw[f->n_raw - 1] == ' ' || f->raw[f->n_raw - 1] == '\t'))
         f->n_raw--;
-    size_t at = 0;
-    const int64_t replaced = make_text(f->raw, f->n_raw, f->header, &at);
+    const ttn_text_replaced r = ttn_text_clean(f->raw, f->n_raw, f->header);
     const int64_t begins = f->record_offset - f->line_offset + 2;
-    if (replaced > 0)
-        ttn_fasta_count(f, 32,
-                        (ttn_fasta_waiting){.n = replaced, .line = f->record_line, .column = begins + (int64_t)at});
-    const char *mark = is_ascii(f->raw, f->n_raw) ? NULL : strstr(f->header, "\xef\xbb\xbf");
+    count_replaced(f, 32, r.invalid, begins + (int64_t)r.first_invalid);
+    count_replaced(f, 69, r.controls, begins + (int64_t)r.first_control);
+    const char *mark = memchr(f->header, TTN_BYTE_MARK, strlen(f->header));
+    if (mark) mark = strstr(mark, "\xef\xbb\xbf");
     if (mark)
         return ttn_fasta_refuse(f, 5, f->record_line, begins + (mark - f->header),
                                 "a byte order mark inside the file: files were joined; take it out");
     ttn_status status = take_id(f);
+    if (status == TTN_OK && !f->is_skipped) status = check_kind(f);
     return status == TTN_OK && !f->is_skipped ? check_id(f) : status;
 }
 

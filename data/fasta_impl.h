@@ -40,12 +40,25 @@ typedef struct {
     int64_t offset;
 } ttn_fasta_waiting;
 
+/* A line of residues that holds small letters or blanks: groups of letters with blanks between them. */
+typedef struct {
+    int64_t line;    /* that it is of; when it is another, that has nothing but capitals so far */
+    int64_t begin;   /* column where the present group begins */
+    int64_t width;   /* bytes of the first group */
+    int64_t letters; /* bytes in groups that have ended, n_group of them */
+    int64_t small;   /* letters */
+    int n_group;
+    int is_uneven; /* a group has another width than the first */
+    int has_rare;  /* an o or a j, which words have and proteins have not */
+    int has_digits;
+} ttn_fasta_words;
+
 struct ttn_fasta {
     ttn_source *source;
     ttn_fasta_rules rules;
-    uint8_t table[256]; /* the alphabet's map, with TTN_BYTE_SUBSTITUTE */
-    uint8_t is_nucleotide[TTN_MAX_TOKENS];
-    int is_alignment; /* A3M or A2M: gaps are taken out */
+    uint8_t table[256];                 /* the alphabet's map, with TTN_BYTE_SUBSTITUTE */
+    uint8_t nucleotide[TTN_MAX_TOKENS]; /* a bit for each of A, C, G, T or U, N; 0: another residue */
+    int is_alignment;                   /* A3M or A2M: gaps are taken out */
     int has_regex;
     regex_t regex;
 
@@ -64,13 +77,17 @@ struct ttn_fasta {
     ttn_fasta_waiting cr;     /* a CR that may be the first half of CR LF (n is 0 or 1) */
     ttn_fasta_waiting ctrl_z; /* that may be the last byte */
     ttn_fasta_waiting blanks; /* of this line, a residue may follow */
+    ttn_fasta_waiting lone;   /* the first CR alone that has text behind it: a fault where lines end in LF */
+    ttn_fasta_words words;
     int64_t lf_lines;
 
     /* The record. */
     int in_record;
-    int is_skipped;  /* it had a fault */
-    int has_comment; /* a ';' line came before the first record */
-    int is_split;    /* at a "*" inside */
+    int is_skipped;            /* it had a fault */
+    int has_comment;           /* a ';' line came before the first record */
+    int is_split;              /* at a "*" inside */
+    int has_capital_line;      /* a line that is sure to be residues: capitals, in blocks or without blanks */
+    ttn_fasta_waiting suspect; /* a line that looks like words; n: its first residue */
     ttn_fasta_waiting stops, blank_lines;
     int64_t lower_case, lower_end; /* residues; the offset behind the last one */
     int64_t pieces;                /* of it that were given */
@@ -82,7 +99,9 @@ struct ttn_fasta {
     int64_t n, room;
     int64_t record_line, record_offset;
     int64_t n_empty;
-    ttn_fasta_waiting last_empty;
+    int has_query; /* of an A3M, whose other records are passed over */
+    ttn_fasta_waiting first_empty;
+    char first_empty_id[81];
     ttn_fasta_record record;
 
     ttn_ids *ids;
@@ -150,8 +169,12 @@ int ttn_fasta_line(ttn_fasta *f, size_t *n);
 /* The byte at `at` is LF or CR, and has been dealt with. */
 void ttn_fasta_end_line(ttn_fasta *f);
 
-/* The last line ended in CR: is it CR LF? */
-void ttn_fasta_resolve_cr(ttn_fasta *f, int next_is_lf);
+/* The last line ended in CR: is it CR LF? next: the byte behind it; -1: there is none. */
+void ttn_fasta_resolve_cr(ttn_fasta *f, int next);
+
+/* A CR alone, and LF at other ends of lines: a header or a sequence that goes on behind the CR is not one line, but was
+ * meant to be. A fault of this record, of which the last line was read. */
+ttn_status ttn_fasta_check_cr(ttn_fasta *f);
 
 /* Is the '>' that a gzip member begins with among the next n bytes, in a text where a '>' may stand? Blocks of BGZF are cut
  * anywhere, members of other files are files. */
@@ -174,6 +197,18 @@ ttn_status ttn_fasta_end_header(ttn_fasta *f);
 /* Something of a line that is no header and no comment. */
 ttn_status ttn_fasta_read_sequence(ttn_fasta *f);
 
+/* A line of residues that may be words of a header or of a text, or that shows that an earlier one was: then the record
+ * has a fault. */
+ttn_status ttn_fasta_judge_words(ttn_fasta *f);
+
+/* The line of residues has ended. */
+static inline ttn_status ttn_fasta_judge_line(ttn_fasta *f)
+{
+    if (f->words.line == f->line || f->suspect.n > 0) return ttn_fasta_judge_words(f);
+    f->has_capital_line = 1;
+    return TTN_OK;
+}
+
 /* A line that is no header, before the first one. */
 ttn_status ttn_fasta_refuse_text(ttn_fasta *f);
 
@@ -189,17 +224,6 @@ ttn_status ttn_fasta_end_record(ttn_fasta *f);
 ttn_status ttn_fasta_judge(ttn_fasta *f);
 
 /* ---- fasta_sniff.c ---- */
-
-/* What the first bytes of a file that is no FASTA look like. */
-typedef struct {
-    int code;         /* of the rule; 0: nothing is known against it */
-    const char *what; /* "looks like FASTQ", and what to do */
-} ttn_fasta_look;
-
-enum { TTN_FASTA_LOOK = 512 };
-
-/* n bytes, TTN_FASTA_LOOK of them where the file has so many. */
-ttn_fasta_look ttn_fasta_sniff(const unsigned char *bytes, size_t n);
 
 /* By its name a file of this kind: ".a3m" or ".a2m", with or without ".gz" behind it. */
 int ttn_fasta_is_called(const char *name, const char *extension);

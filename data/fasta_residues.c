@@ -56,14 +56,155 @@ static void add(ttn_fasta *f, int64_t n, int is_lower)
     f->n += n;
 }
 
-/* '*' inside a sequence: a residue follows. */
+/* ---- words ----
+ *
+ * A header that was wrapped, a title, a footer: their letters would be residues. A line is taken for words when
+ *   - it has blanks between groups of letters which are not blocks (all of one width but the last, which may be shorter; of
+ *     two or three groups the width is 1, 5 or 10), and has small letters, or one of B J O U X Z;
+ *   - or all its letters are small, without a blank, and one is an o or a j;
+ * and when the record has a line of capitals, in blocks or without blanks. So soft masks, records and files in small
+ * letters, and blocks of ten pass. A line of three-letter codes (Met Lys Val) is refused wherever it stands.
+ */
+
+static int64_t column_of(const ttn_fasta *f)
+{
+    return ttn_fasta_offset(f) - f->line_offset + 1;
+}
+
+/* What is known of this line. */
+static ttn_fasta_words *words_of(ttn_fasta *f)
+{
+    if (f->words.line != f->line) f->words = (ttn_fasta_words){.line = f->line, .begin = 1};
+    return &f->words;
+}
+
+/* A group of letters has ended before column `end`, and another begins at `begin`. */
+static void end_group(ttn_fasta_words *w, int64_t end, int64_t begin)
+{
+    const int64_t width = end - w->begin;
+    if (width > 0) {
+        if (w->n_group == 0)
+            w->width = width;
+        else
+            w->is_uneven |= width != w->width;
+        w->letters += width;
+        w->n_group++;
+    }
+    w->begin = begin;
+}
+
+/* Of a line whose last group ends before column `end`. */
+static int is_uneven(const ttn_fasta_words *w, int64_t end)
+{
+    const int64_t last = end - w->begin;
+    if (w->n_group == 0 || last <= 0) return 0;
+    return w->is_uneven || last > w->width || (w->n_group < 3 && w->width != 10 && w->width != 5 && w->width != 1);
+}
+
+/* Is one of the last n residues none of the twenty? */
+static int has_rare_residue(const ttn_fasta *f, int64_t n)
+{
+    for (int64_t i = n < f->n ? f->n - n : 0; i < f->n; i++)
+        if (!ttn_alphabet_is_residue(f->rules.alphabet, f->token[i])) return 1;
+    return 0;
+}
+
+/* Are the last n residues names of amino acids, in three letters each? */
+static int are_three_letter_codes(const ttn_fasta *f, int64_t n)
+{
+    static const char codes[] = "ALA ARG ASN ASP CYS GLN GLU GLY HIS ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL ";
+    if (n < 6 || n % 3 != 0 || n > f->n) return 0;
+    for (int64_t i = f->n - n; i < f->n; i += 3) {
+        char code[5] = "    ";
+        for (int k = 0; k < 3; k++)
+            code[k] = ttn_alphabet_letter(f->rules.alphabet, f->token[i + k]);
+        const char *found = strstr(codes, code);
+        if (!found || (found - codes) % 4 != 0) return 0;
+    }
+    return 1;
+}
+
+/* w.n: the residue of the record that it would be. */
+static ttn_status blame_words(ttn_fasta *f, ttn_fasta_waiting w)
+{
+    f->n = w.n - 1;
+    w.n = 1;
+    return ttn_fasta_blame(f, 70, w, "a line of words in a sequence",
+                           "if it is the rest of the header, join it to the header's line; if it is a remark, take the "
+                           "line out");
+}
+
+ttn_status ttn_fasta_judge_words(ttn_fasta *f)
+{
+    if (f->words.line == f->line) {
+        const ttn_fasta_words *w = &f->words;
+        const int64_t end = f->blanks.n > 0 ? f->blanks.column : column_of(f), letters = w->letters + end - w->begin;
+        const int uneven = is_uneven(w, end) && !w->has_digits;
+        const int is_words = (uneven && (w->small > 0 || has_rare_residue(f, letters))) ||
+                             (w->n_group == 0 && w->small == letters && w->has_rare);
+        const ttn_fasta_waiting here = {f->n > letters ? f->n - letters + 1 : 1, f->line, 1, f->line_offset};
+        if (w->n_group > 0 && w->width == 3 && !w->is_uneven && end - w->begin == 3 &&
+            are_three_letter_codes(f, letters)) {
+            f->n = here.n - 1;
+            return ttn_fasta_blame(f, 70, (ttn_fasta_waiting){1, f->line, 1, f->line_offset},
+                                   "amino acids in three letters each", "write them in one letter each");
+        }
+        if (is_words && f->has_capital_line) return blame_words(f, here);
+        if (is_words && f->suspect.n == 0) f->suspect = here;
+        if (w->small > 0 || uneven) return TTN_OK;
+    }
+    f->has_capital_line = 1;
+    return f->suspect.n > 0 ? blame_words(f, f->suspect) : TTN_OK;
+}
+
+/* Does the line that holds a fault look like words? From what was read of it, and what stands behind `at`. */
+static int is_in_words(ttn_fasta *f)
+{
+    ttn_fasta_words w = *words_of(f);
+    if (ttn_fasta_look_ahead(f, TTN_FASTA_LOOK) != TTN_OK) return 0;
+    size_t n;
+    ttn_fasta_line(f, &n);
+    if (n > TTN_FASTA_LOOK) n = TTN_FASTA_LOOK;
+    int64_t column = column_of(f), blank = f->blanks.n > 0 ? f->blanks.column : 0;
+    for (size_t i = 0; i < n; i++, column++) {
+        const uint8_t kind = f->table[f->chunk[f->at + i]];
+        if (kind == TTN_BYTE_SPACE) {
+            if (blank == 0) blank = column;
+            continue;
+        }
+        if (blank > 0) end_group(&w, blank, column);
+        blank = 0;
+        w.small += kind == TTN_BYTE_LOWER;
+    }
+    return is_uneven(&w, blank > 0 ? blank : column) && w.small > 0 && !w.has_digits;
+}
+
+/* A fault of what stands here. Where the line looks like words, what to do about one character of it would make residues of
+ * the others. */
+static ttn_status blame_here(ttn_fasta *f, int code, ttn_fasta_waiting w, const char *what, const char *hint)
+{
+    if (f->lone.n > 0 && f->lone.line >= f->record_line) {
+        ttn_status status = ttn_fasta_check_cr(f);
+        if (status != TTN_OK || f->is_skipped) return status;
+    }
+    const int in_words = is_in_words(f);
+    if (f->failure.status != TTN_OK) return f->failure.status;
+    w.n = f->n + 1;
+    if (in_words) return blame_words(f, w);
+    w.n = 1;
+    return ttn_fasta_blame(f, code, w, what, hint);
+}
+
+/* ---- what waits ---- */
+
+/* A stop inside a sequence: a residue follows. */
 static ttn_status resolve_stops(ttn_fasta *f)
 {
     const ttn_fasta_waiting w = f->stops;
     f->stops.n = 0;
     if (f->rules.stop == TTN_STOP_ERROR)
-        return ttn_fasta_blame(f, 42, w, "'*' (a stop) inside a sequence",
-                               "set data.stop=split or data.stop=x, or translate anew");
+        return blame_here(f, 42, w, "'*' (a stop) inside a sequence",
+                          "set data.stop=split or data.stop=x, or translate anew");
     ttn_fasta_count(f, 42, w);
     if (f->rules.stop == TTN_STOP_SPLIT) {
         if (f->n == 0) return TTN_OK; /* at the very beginning */
@@ -81,7 +222,10 @@ static ttn_status resolve_stops(ttn_fasta *f)
 /* A residue follows: what waits was inside. */
 static ttn_status resolve_waiting(ttn_fasta *f)
 {
-    if (f->blanks.n > 0) ttn_fasta_count(f, 17, f->blanks);
+    if (f->blanks.n > 0) {
+        ttn_fasta_count(f, 17, f->blanks);
+        end_group(words_of(f), f->blanks.column, column_of(f));
+    }
     if (f->blank_lines.n > 0) ttn_fasta_count(f, 8, f->blank_lines);
     f->blanks.n = 0;
     f->blank_lines.n = 0;
@@ -131,6 +275,8 @@ static ttn_status read_run(ttn_fasta *f)
         status = check_length(f);
         if (status != TTN_OK || f->is_skipped) return status;
         if (!runs_on(f)) return TTN_OK;
+        status = ttn_fasta_judge_line(f);
+        if (status != TTN_OK || f->is_skipped) return status;
         ttn_fasta_end_line(f);
         f->where = TTN_IN_SEQUENCE;
     }
@@ -151,13 +297,16 @@ static ttn_status read_lower(ttn_fasta *f)
     ttn_status status = reserve(f, n);
     if (status != TTN_OK) return status;
     int64_t i = 0;
+    ttn_fasta_words *words = words_of(f);
     while (i < n && is_small_letter(bytes[i])) {
         const uint8_t capital = (uint8_t)(bytes[i] - 'a' + 'A');
+        words->has_rare |= bytes[i] == 'o' || bytes[i] == 'j';
         f->token[f->n + i] = f->rules.alphabet->map[capital];
         if (f->table[capital] == TTN_BYTE_SUBSTITUTE)
             ttn_fasta_count(f, 39, ttn_fasta_here(f, ttn_fasta_offset(f) + i));
         i++;
     }
+    words->small += i;
     w.n = i;
     if (w.offset == f->lower_end)
         f->found.note[40].n += i; /* the bytes came in two parts: one place */
@@ -191,27 +340,71 @@ static ttn_status read_gap(ttn_fasta *f)
         f->at++;
         return TTN_OK;
     }
+    if (c == '.' && f->rules.stop != TTN_STOP_ERROR) {
+        ttn_fasta_wait(f, &f->stops);
+        f->at++;
+        return TTN_OK;
+    }
+    ttn_status status = ttn_fasta_look_ahead(f, 2);
+    if (status != TTN_OK) return status;
+    const uint8_t next = f->at + 1 < f->end ? f->chunk[f->at + 1] : '\n';
+    const int is_alone = f->table[next] != TTN_BYTE_GAP;
     char what[40];
     snprintf(what, sizeof what, "'%c' (a gap) in a sequence", c);
     if (f->lower_case > 0 && c == '-')
-        return ttn_fasta_blame(f, 46, w, what, "looks like A3M, an alignment: set data.format=a3m or a3m-query");
+        return blame_here(f, 46, w, what, "looks like A3M, an alignment: set data.format=a3m or a3m-query");
     if (f->lower_case > 0 && c == '.')
-        return ttn_fasta_blame(f, 47, w, what, "looks like A2M, an alignment: set data.format=a3m");
-    return ttn_fasta_blame(f, code, w, what, "looks like an alignment: set data.gaps=strip to take the gaps out");
+        return blame_here(f, 47, w, what, "looks like A2M, an alignment: set data.format=a3m");
+    if (c == '.' && is_alone)
+        return blame_here(f, 44, w, "'.' (a stop, or a gap) in a sequence",
+                          "if it is a stop, as gffread writes them, set data.stop=split or data.stop=x; if this is an "
+                          "alignment, see data.gaps and data.format");
+    return blame_here(f, code, w, what,
+                      "if this is an alignment, set data.gaps=strip to take the gaps out; else write X for a residue "
+                      "that is not known");
+}
+
+/* How many digits stand at `at` (0: too many for a number of residues), and whether a letter stands right before and right
+ * behind them. */
+static ttn_status look_at_digits(ttn_fasta *f, int64_t *ret_n, int *ret_is_inside, int *ret_is_number)
+{
+    enum { MOST = 20 };
+    ttn_status status = ttn_fasta_look_ahead(f, MOST + 1);
+    if (status != TTN_OK) return status;
+    int64_t n = 0;
+    while (n < MOST && f->at + (size_t)n < f->end && f->table[f->chunk[f->at + (size_t)n]] == TTN_BYTE_DIGIT)
+        n++;
+    const size_t behind = f->at + (size_t)n;
+    const uint8_t next = behind < f->end ? f->table[f->chunk[behind]] : TTN_BYTE_LINE;
+    const int is_first = f->blanks.n > 0 ? f->blanks.column == 1 : column_of(f) == 1;
+    const int is_last = next == TTN_BYTE_LINE || next == TTN_BYTE_SPACE;
+    *ret_n = n < MOST ? n : 0;
+    *ret_is_inside = f->blanks.n == 0 && !is_first && !is_last;
+    *ret_is_number = (is_first && next == TTN_BYTE_SPACE) || (f->blanks.n > 0 && next == TTN_BYTE_LINE);
+    return TTN_OK;
 }
 
 static ttn_status read_digit(ttn_fasta *f)
 {
-    const ttn_fasta_waiting w = ttn_fasta_here(f, ttn_fasta_offset(f));
-    if (f->rules.strip_digits) {
+    int64_t n;
+    int is_inside, is_number;
+    ttn_status status = look_at_digits(f, &n, &is_inside, &is_number);
+    if (status != TTN_OK) return status;
+    ttn_fasta_waiting w = ttn_fasta_here(f, ttn_fasta_offset(f));
+    if (f->rules.strip_digits && n > 0 && !is_inside) {
+        w.n = n;
         ttn_fasta_count(f, 49, w);
-        f->at++;
+        words_of(f)->has_digits = 1;
+        f->at += (size_t)n;
         return TTN_OK;
     }
     char what[60];
     const uint8_t c = f->chunk[f->at];
     snprintf(what, sizeof what, "character '%c' (0x%02x) is not an amino acid", c, (unsigned)c);
-    return ttn_fasta_blame(f, 49, w, what, "looks like GenBank's numbering: set data.strip_digits=yes");
+    if (is_number) return ttn_fasta_blame(f, 49, w, what, "looks like GenBank's numbering: set data.strip_digits=yes");
+    return blame_here(f, 49, w, what,
+                      "write X if it stands for a residue that is not known, or leave the record out "
+                      "(data.on_error=skip-record)");
 }
 
 ttn_status ttn_fasta_refuse_text(ttn_fasta *f)
@@ -243,8 +436,20 @@ ttn_status ttn_fasta_refuse_text(ttn_fasta *f)
                 f, 36, f->line, column,
                 "residues before the first '>', and a ';' above them: this is the old format that has ';' for '>'; "
                 "replace the first ';' of every record");
+        size_t next = n; /* is there another line? */
+        while (next < rest && f->table[bytes[next]] >= TTN_BYTE_LINE && f->table[bytes[next]] <= TTN_BYTE_SPACE)
+            next++;
+        if (memchr(bytes, 0, rest))
+            return ttn_fasta_refuse(f, 57, f->line, column,
+                                    "residues without headers, and NUL bytes: looks like a database of MMseqs2; write "
+                                    "it as FASTA: mmseqs convert2fasta DB NEW.fasta");
+        if (next == rest || bytes[next] == '>')
+            return ttn_fasta_refuse(f, 57, f->line, column,
+                                    "residues before the first header: put a line '>NAME' above them");
         return ttn_fasta_refuse(f, 57, f->line, column,
-                                "residues before the first header: put a line '>NAME' before them");
+                                "residues, and no header above them; if each line is a sequence: "
+                                "awk '{print \">\" NR \"\\n\" $0}' FILE > NEW.fasta; if all lines are one, put a line "
+                                "'>NAME' above the first");
     }
     for (size_t i = n; i + 1 < rest; i++)
         if ((bytes[i] == '\n' || bytes[i] == '\r') && bytes[i + 1] == '>')
@@ -268,10 +473,12 @@ static ttn_status read_illegal(ttn_fasta *f)
         snprintf(what, sizeof what, "byte 0x%02x is not an amino acid", (unsigned)c);
     if (c == '>' && ttn_fasta_offset(f) == f->fused) return ttn_fasta_refuse_fused(f);
     if (c == '>')
-        return ttn_fasta_blame(f, 26, w, "'>' inside a line of residues",
-                               "a line end is missing before it; put it there");
-    if (c == ';')
-        return ttn_fasta_blame(f, 35, w, "';' inside a line of residues", "a comment stands on a line of its own");
+        return blame_here(f, 26, w, "'>' inside a line of residues", "a line end is missing before it; put it there");
+    if (c == ';') return blame_here(f, 35, w, "';' inside a line of residues", "a comment stands on a line of its own");
+    if (c == 0 && w.column == 1)
+        return ttn_fasta_blame(f, 20, w, "a NUL byte in a sequence",
+                               "servers write one behind each alignment: if the file is A3M, set data.format=a3m or "
+                               "a3m-query; else it is damaged");
     if (c == 0)
         return ttn_fasta_blame(f, 20, w, "a NUL byte in a sequence", "the file is damaged, or no text; get it again");
     if (c == 0x1a) { /* the end of a file under DOS; whether it is the last byte shows with the next */
@@ -284,8 +491,25 @@ static ttn_status read_illegal(ttn_fasta *f)
         return ttn_fasta_refuse(f, 5, w.line, w.column,
                                 "a byte order mark inside the file: files were joined; take it out");
     if (f->found.records == 0) return ttn_fasta_refuse_text(f);
-    if (c >= 0x80) return ttn_fasta_blame(f, 50, w, what, "residues are letters of ASCII; take it out");
-    return ttn_fasta_blame(f, 38, w, what, "residues are letters A to Z; take it out");
+    if (c >= 0x80)
+        return blame_here(f, 50, w, what,
+                          "residues are letters of ASCII: write the one that is meant, X if it is not known, or leave "
+                          "the record out (data.on_error=skip-record)");
+    if (c == ':' || c == '/' || c == '|')
+        return blame_here(f, 38, w, what,
+                          "if it stands between two chains, make a record of each; residues are letters A to Z");
+    return blame_here(f, 38, w, what,
+                      "residues are letters A to Z: write X for one that is not known, or leave the record out "
+                      "(data.on_error=skip-record)");
+}
+
+static ttn_status end_line(ttn_fasta *f)
+{
+    ttn_status status = ttn_fasta_judge_line(f);
+    if (status != TTN_OK || f->is_skipped) return status;
+    if (f->blanks.n > 0) ttn_fasta_count(f, 16, f->blanks);
+    ttn_fasta_end_line(f);
+    return TTN_OK;
 }
 
 ttn_status ttn_fasta_read_sequence(ttn_fasta *f)
@@ -304,9 +528,7 @@ ttn_status ttn_fasta_read_sequence(ttn_fasta *f)
     case TTN_BYTE_LOWER:
         return read_lower(f);
     case TTN_BYTE_LINE:
-        if (f->blanks.n > 0) ttn_fasta_count(f, 16, f->blanks);
-        ttn_fasta_end_line(f);
-        return TTN_OK;
+        return end_line(f);
     case TTN_BYTE_SPACE:
         ttn_fasta_wait(f, &f->blanks);
         f->at++;

@@ -23,15 +23,19 @@ static const char *const counted[TTN_FASTA_CODES] = {
     [35] = "comment lines inside records",
     [39] = "letters that the vocabulary lacks, read as X or unknown",
     [40] = "lower-case residues",
-    [41] = "'*' at ends of sequences taken off",
-    [42] = "'*' inside sequences: split there, or read as X",
+    [41] = "stops at ends of sequences taken off",
+    [42] = "stops inside sequences: split there, or read as X",
     [43] = "gaps '-' taken out",
     [44] = "gaps '.' taken out",
     [45] = "gaps '~' taken out",
     [46] = "read as A3M by its name",
     [47] = "read as A2M by its name",
     [49] = "digits taken out",
+    [51] = "records that look like nucleotides, not proteins",
     [65] = "zero bytes behind the gzip data",
+    [67] = "annotations in A3M, such as secondary structure, left out",
+    [68] = "NUL bytes between alignments",
+    [69] = "control characters in headers replaced",
 };
 
 const char *ttn_fasta_rule(int code)
@@ -41,8 +45,8 @@ const char *ttn_fasta_rule(int code)
 
 ttn_fasta_note_kind ttn_fasta_kind_of_note(int code)
 {
-    static const int repaired[] = {5, 13, 16, 17, 19, 22, 32, 39, 40, 41, 42, 43, 44, 45, 49};
-    if (code == 27 || code == 28) return TTN_NOTE_LEFT_OUT;
+    static const int repaired[] = {5, 13, 16, 17, 19, 22, 32, 39, 40, 41, 42, 43, 44, 45, 49, 69};
+    if (code == 27 || code == 28 || code == 67) return TTN_NOTE_LEFT_OUT;
     for (size_t i = 0; i < sizeof repaired / sizeof *repaired; i++)
         if (repaired[i] == code) return TTN_NOTE_REPAIRED;
     return TTN_NOTE_ACCEPTED;
@@ -50,6 +54,7 @@ ttn_fasta_note_kind ttn_fasta_kind_of_note(int code)
 
 /* Of every code that a record may be left out for (ttn_fasta_blame). */
 static const char *const faults[TTN_FASTA_CODES] = {
+    [2] = "CR alone where lines end in LF",
     [11] = "more residues than data.max_record",
     [18] = "control characters",
     [19] = "Ctrl-Z",
@@ -70,6 +75,9 @@ static const char *const faults[TTN_FASTA_CODES] = {
     [47] = "lower case and gaps '.', as in A2M",
     [49] = "digits",
     [50] = "bytes beyond ASCII",
+    [67] = "annotations, such as secondary structure",
+    [70] = "words in the place of residues",
+    [71] = "headers of PIR",
 };
 
 const char *ttn_fasta_fault(int code)
@@ -119,7 +127,8 @@ const ttn_option ttn_fasta_options[] = {
               .type = TTN_OPTION_CHOICE,
               .fallback = "error",
               .choices = stop_choices,
-              .help = "'*' inside a sequence: refused, split into two records, or read as X",
+              .help = "'*' inside a sequence: refused, split into two records, or read as X; with the last two a "
+                      "'.' is a stop as well (gffread writes it so)",
               .since = "0.1"},
     [GAPS] = {.name = "data.gaps",
               .type = TTN_OPTION_CHOICE,
@@ -137,7 +146,7 @@ const ttn_option ttn_fasta_options[] = {
     [STRIP_DIGITS] = {.name = "data.strip_digits",
                       .type = TTN_OPTION_BOOL,
                       .fallback = "no",
-                      .help = "take digits out of sequences (the numbers of GenBank's lines)",
+                      .help = "take the numbers out that stand at lines' beginnings or ends, as in GenBank",
                       .since = "0.1"},
     [ON_ERROR] = {.name = "data.on_error",
                   .type = TTN_OPTION_CHOICE,

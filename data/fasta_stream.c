@@ -107,13 +107,24 @@ void ttn_fasta_end_line(ttn_fasta *f)
     f->where = TTN_AT_START;
 }
 
-void ttn_fasta_resolve_cr(ttn_fasta *f, int next_is_lf)
+void ttn_fasta_resolve_cr(ttn_fasta *f, int next)
 {
-    ttn_fasta_count(f, next_is_lf ? 1 : 2, f->cr);
+    ttn_fasta_count(f, next == '\n' ? 1 : 2, f->cr);
+    /* What is doubled (CR CR LF) ends lines all the same. */
+    if (next != '\n' && next != '\r' && next >= 0 && f->lone.n == 0) f->lone = f->cr;
     f->cr.n = 0;
-    if (!next_is_lf) return;
+    if (next != '\n') return;
     f->at++;
     f->line_offset++;
+}
+
+ttn_status ttn_fasta_check_cr(ttn_fasta *f)
+{
+    const ttn_fasta_waiting w = f->lone;
+    if (w.n == 0 || (f->lf_lines == 0 && f->found.note[1].n == 0)) return TTN_OK;
+    f->lone.n = 0;
+    return ttn_fasta_blame(f, 2, w, "a CR alone, in a file whose lines end in LF",
+                           "it cuts a line in two: take it out, or put LF in its place where a line is to end");
 }
 
 ttn_status ttn_fasta_refuse_fused(ttn_fasta *f)

@@ -107,6 +107,53 @@ static void what_is_no_character_is_told_by_its_first_bytes(void **state)
     assert_int_equal(ttn_text_character("\0x", 2, NULL), 1);
 }
 
+/* What goes to tables and screens: every byte that is no UTF-8 and every control character is replaced and counted. */
+static void texts_are_cleaned_of_what_a_terminal_obeys(void **state)
+{
+    (void)state;
+#define R "\xef\xbf\xbd"
+    static const struct {
+        const char *raw, *clean;
+        int invalid, controls, first_invalid, first_control;
+    } cases[] = {
+        {"", "", 0, 0, 0, 0},
+        {"plain ~ text", "plain ~ text", 0, 0, 0, 0},
+        {"a\tb\001c", "a\tb\001c", 0, 0, 0, 0},
+        {"\xc3\xa9\xe2\x88\x9e \xc2\xa0", "\xc3\xa9\xe2\x88\x9e \xc2\xa0", 0, 0, 0, 0},
+        {"a\x1b[31m\x7f\n", "a" R "[31m" R R, 0, 3, 0, 1},
+        {"ab\xc2\x9b"
+         "1m\xc2\x80",
+         "ab" R "1m" R, 0, 2, 0, 2},
+        {"ab\x9b"
+         "1m\xff\x1f",
+         "ab" R "1m" R R, 2, 1, 2, 6},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char got[64];
+        const ttn_text_replaced r = ttn_text_clean(cases[i].raw, strlen(cases[i].raw), got);
+        assert_string_equal(got, cases[i].clean);
+        assert_int_equal(r.invalid, cases[i].invalid);
+        assert_int_equal(r.controls, cases[i].controls);
+        assert_int_equal(r.first_invalid, cases[i].first_invalid);
+        assert_int_equal(r.first_control, cases[i].first_control);
+    }
+    char got[8];
+    assert_int_equal(ttn_text_clean("a\0b", 3, got).controls, 1);
+    assert_string_equal(got, "a" R "b");
+}
+
+static void cells_that_a_spreadsheet_computes_are_known(void **state)
+{
+    (void)state;
+    static const char *const formulas[] = {"=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"}, *const texts[] = {"", "a=1",
+                                                                                                              "1-1",
+                                                                                                              "sp|P1"};
+    for (size_t i = 0; i < sizeof formulas / sizeof *formulas; i++)
+        assert_true(ttn_text_is_formula(formulas[i]));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_false(ttn_text_is_formula(texts[i]));
+}
+
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
@@ -114,6 +161,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_character_is_read_as_itself_and_none_of_it_without_its_last_byte),
         cmocka_unit_test(as_many_texts_are_characters_as_unicode_has),
         cmocka_unit_test(what_is_no_character_is_told_by_its_first_bytes),
+        cmocka_unit_test(texts_are_cleaned_of_what_a_terminal_obeys),
+        cmocka_unit_test(cells_that_a_spreadsheet_computes_are_known),
     };
     return ttn_test_run(tests);
 }

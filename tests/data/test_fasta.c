@@ -197,6 +197,22 @@ static const row lines[] = {
     {1, "columns behind CR LF", TEXT(">a\r\nMK?\r\n"), "", .failed = 38, .line = 2, .column = 3},
     {2, "CR alone", TEXT(">a\rMKV\rLA\r>b\rW\r"), "a=MKVLA;b=W;", {{2, 5, 1, 3}}},
     {2, "CR alone, the last one missing", TEXT(">a\rMKV"), "a=MKV;", {{2, 1, 1, 3}}},
+    {2, "CR alone where lines end in LF, in a header", TEXT(">a desc\rEXTRA\nMKT\n>b\nMKT\n"), "", .failed = 2,
+     .line = 1, .column = 8, .words = "whose lines end in LF"},
+    {2, "the same behind other records", TEXT(">b\nMKT\n>a desc\rEXTRA\nMKT\n"), "b=MKT;", .failed = 2, .line = 3,
+     .column = 8},
+    {2, "in the last record", TEXT(">b\nMKT\n>a\nMK\rVL"), "b=MKT;", .failed = 2, .line = 4, .column = 3},
+    {2, "where lines end in CR LF", TEXT(">b\r\nMKT\r\n>a\r\nMK\rVL\r\n"), "b=MKT;", .failed = 2, .line = 4,
+     .column = 3},
+    {2, "before what is no residue", TEXT(">b\nMKT\n>a x\ry (z)\nMK\n"), "b=MKT;", .failed = 2, .line = 3, .column = 5},
+    {2, "files of both kinds joined", TEXT(">a\rMKV\r>b\nMKT\n"), "a=MKV;", .failed = 2, .line = 1, .column = 3},
+    {2, "CR doubled before LF", TEXT(">a\r\r\nMKV\r\r\n"), "a=MKV;", {{1, 2, 2, 1}, {2, 2, 1, 3}, {8, 1, 2, 1}}},
+    {2,
+     "left out on request",
+     TEXT(">b\nMKT\n>a x\rEXTRA\nMKT\n>c\nMKV\n"),
+     "b=MKT;c=MKV;",
+     {{2, 1, 3, 5}},
+     .rules = {.skip_records = 1, .max_skipped = 0.5}},
     {3, "mixed", TEXT(">a\r\nMKV\nLA\r\n"), "a=MKVLA;", {{1, 2, 1, 3}, {3, 1, 1, 3}}},
     {4, "no final line end", TEXT(">a\nMKV"), "a=MKV;"},
     {5, "byte order mark", TEXT("\xef\xbb\xbf>a\nMKV\n>b\nW\n"), "a=MKV;b=W;", {{5, 1, 1, 1}}},
@@ -221,6 +237,8 @@ static const row lines[] = {
     {19, "Ctrl-Z behind residues", TEXT(">a\nMKV\x1a"), "a=MKV;", {{19, 1, 2, 4}}},
     {19, "Ctrl-Z inside", TEXT(">a\nMKV\x1aW\n"), "", .failed = 19, .line = 2, .column = 4},
     {20, "NUL", TEXT(">a\nMK\0V\n"), "", .failed = 20, .line = 2, .column = 3, .words = "record a, residue 3; byte 5"},
+    {20, "NUL between records", TEXT(">a\nMK\n\0>b\nMKV\n"), "", .failed = 20, .line = 3, .column = 1,
+     .words = "set data.format=a3m"},
     {21, "NUL in a header", TEXT(">a\nMK\n>b\0c\nMKV\n"), "a=MK;", .failed = 21, .line = 3, .column = 3},
 };
 
@@ -233,10 +251,25 @@ static const row headers[] = {
     {25, "> in a header", TEXT(">a b>c >d\nMKV\n"), "a=MKV;"},
     {26, "> in a sequence", TEXT(">a\nMKV>b\nMKK\n"), "", .failed = 26, .line = 2, .column = 4,
      .words = "a line end is missing"},
-    {27, "an empty one of few", TEXT(">a\nMKV\n>b\n>c\nW\n"), "a=MKV;c=W;", .failed = 27, .line = 3, .column = 1,
-     .words = "1 of 3 records"},
+    {27, "an empty one of few", TEXT(">a\nMKV\n>b\n>c\nW\n>d\n>e\nW\n"), "a=MKV;c=W;e=W;", .failed = 27, .line = 3,
+     .column = 1,
+     .words = "2 of 5 records have no residues, and more than 1 in 100 is too many to be chance; the first is 'b'"},
     {28, "a header at the end", TEXT(">a\nMKV\n>b"), "a=MKV;", .failed = 27, .line = 3, .column = 1,
-     .words = "1 of 2 records"},
+     .words = "1 of 2 records has no residues"},
+    {27,
+     "left out on request",
+     TEXT(">a\nMKV\n>b\n>c\nW\n"),
+     "a=MKV;c=W;",
+     {{27, 1, 3, 1}},
+     .rules = {.skip_records = 1, .max_skipped = 0.34}},
+    {28,
+     "at the end, on request",
+     TEXT(">a\nMKV\n>c\nW\n>b\n"),
+     "a=MKV;c=W;",
+     {{28, 1, 5, 1}},
+     .rules = {.skip_records = 1, .max_skipped = 0.34}},
+    {27, "not without a request", TEXT(">a\nMKV\n>b\n>c\nW\n"), "a=MKV;c=W;", .failed = 27, .line = 3, .column = 1,
+     .words = "data.on_error=skip-record data.max_skipped=0.34", .rules = {.max_skipped = 0.5}},
     {29, "an id twice", TEXT(">a\nMKV\n>a\nLA\n"), "a=MKV;a=LA;"},
     {29, "an id twice, where ids matter", TEXT(">a x\nMKV\n>a\nLA\n"), "a=MKV;", .failed = 29, .line = 3, .column = 1,
      .words = "that of line 1", .rules = {.ids = TTN_IDS_UNIQUE}},
@@ -245,6 +278,23 @@ static const row headers[] = {
     {30, "a sequence twice", TEXT(">a\nMKV\n>b\nMKV\n"), "a=MKV;b=MKV;"},
     {31, "UTF-8", TEXT(">\xce\xb1-tubulin \xe2\x88\x9e\nMKV\n"), "\xce\xb1-tubulin=MKV;"},
     {32, "Latin-1", TEXT(">a\xe9z caf\xe9\nMKV\n"), "a\xef\xbf\xbdz=MKV;", {{32, 2, 1, 3}}},
+    {69,
+     "control characters",
+     TEXT(">\x1b[31ma\x7f\xc2\x9b \x07t\nMKV\n"),
+     "\xef\xbf\xbd[31ma\xef\xbf\xbd\xef\xbf\xbd=MKV;",
+     {{69, 4, 1, 2}}},
+    {69, "a tab and Ctrl-A are none", TEXT(">a\tb\001c\nMKV\n"), "a=MKV;"},
+    {67, "an annotation in FASTA", TEXT(">a\nMKV\n>ss_pred x\nCCHHH\n"), "a=MKV;", .failed = 67, .line = 3, .column = 1,
+     .words = "data.format=a3m"},
+    {67, "one with digits", TEXT(">ss_conf\n90123\n"), "", .failed = 67, .line = 1, .column = 1},
+    {67, "of the PDB's ss.txt", TEXT(">1A:A:sequence\nMKV\n>1A:A:secstr\n  HHH\n"), "1A:A:sequence=MKV;", .failed = 67,
+     .line = 3, .column = 1},
+    {67, "names that only begin so", TEXT(">ss_prediction\nMKV\n>ssrA\nMKV\n>x_consensus\nMKV\n"),
+     "ss_prediction=MKV;ssrA=MKV;x_consensus=MKV;"},
+    {71, "PIR", TEXT(">P1;INS\nhuman insulin\nMKTAYI*\n"), "", .failed = 71, .line = 1, .column = 1,
+     .words = "the line below it is a description"},
+    {71, "PIR without words", TEXT(">a\nMKV\n>F1;INS\n\nMKTAYI*\n"), "a=MKV;", .failed = 71, .line = 3, .column = 1},
+    {71, "a semicolon elsewhere", TEXT(">P12;a\nMKV\n>AB;c\nMKV\n"), "P12;a=MKV;AB;c=MKV;"},
     {33, "pipes", TEXT(">sp|P12345|X_HUMAN text\nMKV\n>gi|1|ref\nW\n"), "sp|P12345|X_HUMAN=MKV;gi|1|ref=W;"},
     {33, "pipes cut", TEXT(">sp|P12345|X_HUMAN text\nMKV\n"), "P12345=MKV;",
      .rules = {.id_regex = "\\|([A-Z0-9]+)\\|"}},
@@ -266,6 +316,9 @@ static const row residues[] = {
     {38, "the twenty", TEXT(">a\n" TWENTY "\n"), "a=" TWENTY ";"},
     {38, "what is no letter", TEXT(">a\nMK\nM?V\n"), "", .failed = 38, .line = 3, .column = 2,
      .words = "character '?' (0x3f)"},
+    {38, "two chains", TEXT(">a\nMKTA:MKLV\n"), "", .failed = 38, .line = 2, .column = 5,
+     .words = "make a record of each"},
+    {38, "an unknown residue", TEXT(">a\nMK?V\n"), "", .failed = 38, .line = 2, .column = 3, .words = "write X"},
     {39, "the ambiguous", TEXT(">a\nMXBZUOK\n"), "a=MXBZUOK;"},
     {39, "J is X", TEXT(">a\nMJKJ\n"), "a=MXKX;", {{39, 2, 2, 2}}},
     {39, "what AMPLIFY lacks", TEXT(">a\nMXBU\n"), "a=M?B?;", {{39, 2, 2, 2}}, .rules = {.alphabet = NULL}},
@@ -288,6 +341,28 @@ static const row residues[] = {
      {{42, 4, 2, 1}, {41, 1, 3, 5}},
      .rules = {.stop = TTN_STOP_SPLIT}},
     {42, "as X", TEXT(">a\nMK*V**L*\n"), "a=MKXVXXL;", {{42, 3, 2, 3}, {41, 1, 2, 8}}, .rules = {.stop = TTN_STOP_X}},
+    {42,
+     "'.' is a stop where stops are read",
+     TEXT(">a\nMK.V\nL.\n"),
+     "a/1=MK;a/2=VL;",
+     {{42, 1, 2, 3}, {41, 1, 3, 2}},
+     .rules = {.stop = TTN_STOP_SPLIT}},
+    {42,
+     "and X in its place",
+     TEXT(">a\nMK.V.\n"),
+     "a=MKXV;",
+     {{42, 1, 2, 3}, {41, 1, 2, 5}},
+     .rules = {.stop = TTN_STOP_X}},
+    {42,
+     "but a gap where gaps are taken out",
+     TEXT(">a\nMK.V\n"),
+     "a=MKV;",
+     {{44, 1, 2, 3}},
+     .rules = {.stop = TTN_STOP_X, .strip_gaps = 1}},
+    {44, "'.' alone may be a stop", TEXT(">a\nMKV.\n"), "", .failed = 44, .line = 2, .column = 4,
+     .words = "set data.stop=split or data.stop=x"},
+    {44, "'.' in a row is none", TEXT(">a\nM..KV\n"), "", .failed = 44, .line = 2, .column = 2,
+     .words = "data.gaps=strip"},
     {43, "-", TEXT(">a\nMK-V\n"), "", .failed = 43, .line = 2, .column = 3, .words = "data.gaps=strip"},
     {43, "- taken out", TEXT(">a\n-MK--V\n"), "a=MKV;", {{43, 3, 2, 1}}, .rules = {.strip_gaps = 1}},
     {44, ".", TEXT(">a\nMK.V\n"), "", .failed = 44, .line = 2, .column = 3},
@@ -314,10 +389,44 @@ static const row residues[] = {
      .rules = {.format = TTN_FORMAT_A3M_QUERY}},
     {46, "A3M not told", TEXT(">a\nMKV\n>b\nMlaV-\n"), "a=MKV;", .failed = 46, .line = 4, .column = 5,
      .words = "data.format=a3m"},
+    {67,
+     "annotations in A3M",
+     TEXT(">ss_dssp\nCC-HH\n>ss_pred "
+          "P\nCCHHH\n>ss_conf\n99012\n>Consensus\nmxvla\n>q\nMKV\n>h\nMlKV\n>x_consensus\nMKV\n"),
+     "q=MKV;",
+     {{67, 5, 1, 1}, {40, 1, 12, 2}},
+     .rules = {.format = TTN_FORMAT_A3M_QUERY}},
+    {67,
+     "all of it",
+     TEXT(">sa_dssp\nABC\n>q\nMKV\n>aa_pred\nMKV\n>h\nM-V\n"),
+     "q=MKV;h=MV;",
+     {{46, 1, 1, 1}, {67, 2, 1, 1}, {43, 1, 8, 2}},
+     .name = "x.a3m"},
+    {68,
+     "NUL behind alignments",
+     TEXT(">101\nMKV\n>h\nM-V\n\0>102\nMKK\n>h\nMK-\n\0"),
+     "101=MKV;h=MV;102=MKK;h=MK;",
+     {{46, 1, 1, 1}, {68, 2, 5, 1}, {43, 2, 4, 2}},
+     .name = "x.a3m"},
+    {68,
+     "the query of each",
+     TEXT(">101\nMKV\n>h\nM-V\n\0>ss_pred\nCCC\n>102\nMKK\n>h\nMK-\n\0\n"),
+     "101=MKV;102=MKK;",
+     {{67, 1, 5, 2}, {68, 2, 5, 1}, {43, 2, 4, 2}},
+     .rules = {.format = TTN_FORMAT_A3M_QUERY}},
+    {20, "NUL inside a row of A3M", TEXT(">101\nMK\0V\n"), "", .failed = 20, .line = 2, .column = 3, .name = "x.a3m"},
+    {46,
+     "ColabFold's lengths",
+     TEXT("#3\t1\n>101\nMKV\n\0#3\t1\n>102\nMKK\n"),
+     "101=MKV;102=MKK;",
+     {{34, 2, 1, 1}, {68, 1, 4, 1}},
+     .rules = {.format = TTN_FORMAT_A3M_QUERY}},
+    {46, "several chains side by side", TEXT("#60,40\t1,1\n>101\t102\nMKV\n"), "", .failed = 46, .line = 1, .column = 1,
+     .words = "2 chains side by side", .name = "x.a3m"},
     {47, "A2M by its name", TEXT(">a\nM.KV\n"), "a=MKV;", {{47, 1, 1, 1}, {44, 1, 2, 2}}, .name = "x.a2m"},
     {47, "A2M not told", TEXT(">a\nMla.V\n"), "", .failed = 47, .line = 2, .column = 4, .words = "A2M"},
     {48, "aligned", TEXT(">a\nMK-V\n>b\nM-KV\n"), "", .failed = 43, .line = 2, .column = 3,
-     .words = "looks like an alignment"},
+     .words = "if this is an alignment, set data.gaps=strip"},
     {49, "digits", TEXT(">a\n   1 MKV LA\n"), "", .failed = 49, .line = 2, .column = 4,
      .words = "data.strip_digits=yes"},
     {49,
@@ -326,11 +435,27 @@ static const row residues[] = {
      "a=MKVLA;",
      {{49, 2, 2, 3}, {17, 4, 2, 1}},
      .rules = {.strip_digits = 1}},
+    {49,
+     "numbers at both ends, without blanks",
+     TEXT(">a\n10MKVLA20\n"),
+     "a=MKVLA;",
+     {{49, 4, 2, 1}},
+     .rules = {.strip_digits = 1}},
+    {49, "numbers behind lines", TEXT(">a\nMKV LA 60\n"), "", .failed = 49, .line = 2, .column = 8,
+     .words = "data.strip_digits=yes"},
+    {49, "a digit in the place of a residue", TEXT(">a\nMVLSEG0WQL\n"), "", .failed = 49, .line = 2, .column = 7,
+     .words = "write X"},
+    {49, "is not taken out", TEXT(">a\nMVLSEG0WQL\n"), "", .failed = 49, .line = 2, .column = 7, .words = "write X",
+     .rules = {.strip_digits = 1}},
     {50, "not ASCII", TEXT(">a\nMK\xc3\xa9V\n"), "", .failed = 50, .line = 2, .column = 3, .words = "byte 0xc3"},
     {51, "nucleotides", TEXT(">a\nACGTACGTACGTNNNNacgu\n>b\nACGTACGTACGT\n"), .failed = 51,
      .words = "100.0 % of the 32 residues"},
     {51, "nucleotides allowed", TEXT(">a\nACGTACGTACGTACGT\n"), "a=ACGTACGTACGTACGT;",
      .rules = {.allow_nucleotide = 1}},
+    {51, "nucleotides among proteins",
+     TEXT(">a\nMKVLAWW\n>b\nACGTTGCATNACGTACGTAC\n>c\nGGGGGAGGGGAGGGGTTTGG\n>d\nacguacguacgu\n>e\n" TWENTY TWENTY TWENTY
+              TWENTY "\n"),
+     .note = {{51, 2, 3, 1}, {40, 12, 8, 1}}},
     {51, "a short peptide", TEXT(">a\nACGTACGTACG\n"), "a=ACGTACGTACG;"},
     {51, "a protein of mostly these", TEXT(">a\nACGTACGTACGTACGTACGM\n"), "a=ACGTACGTACGTACGTACGM;"},
 };
@@ -359,6 +484,10 @@ static const row wrong_files[] = {
     {56, "one word", TEXT("Hello\n"), "", .failed = 56, .line = 1, .column = 1},
     {57, "residues first", TEXT("MKVLA\n>a\nMKV\n"), "", .failed = 57, .line = 1, .column = 1,
      .words = "before the first header"},
+    {57, "a sequence a line", TEXT("MKTAYIAKQR\nMKLVINGKTL\n"), "", .failed = 57, .line = 1, .column = 1,
+     .words = "awk '{print \">\" NR \"\\n\" $0}' FILE"},
+    {57, "MMseqs2", TEXT("MKTAYIAKQR\n\0MKLVINGKTL\n\0"), "", .failed = 57, .line = 1, .column = 1,
+     .words = "mmseqs convert2fasta"},
     {57, "residues alone", TEXT("\n MKVLA*\n"), "", .failed = 57, .line = 2, .column = 2},
     {58, "HDF5", TEXT("\x89HDF\r\n\x1a\n\0\0\0"), "", .failed = 58, .line = 1, .column = 1, .words = "HDF5"},
     {58, "zip", TEXT("PK\3\4\0\0"), "", .failed = 58, .line = 1, .column = 1, .words = "zip"},
@@ -378,6 +507,144 @@ static const row wrong_files[] = {
     {61, "nothing", TEXT(""), "", .failed = 61, .words = "nothing in it"},
     {61, "blanks", TEXT("\n  \n\n"), "", .failed = 61, .words = "no record"},
     {61, "comments", TEXT("# a\n; b\n"), "", .failed = 61, .words = "no record"},
+};
+
+/* What else people download; each is named, and what to do with it. */
+static const struct {
+    const char *text;
+    size_t n;
+    int failed;
+    const char *words;
+} kinds[] = {
+#define NAMED(literal) (literal), sizeof(literal) - 1
+    {NAMED("\xff\xfe\0\0>\0\0\0"), 6, "iconv -f UTF-32"},
+    {NAMED("\x5d\0\0\x80\0"), 59, "xz -dc"},
+    {NAMED("LZIP\1"), 59, "lzip -dc"},
+    {NAMED("\x50\x2a\x4d\x18\4\0"), 59, "zstd -dc"},
+    {NAMED("7z\xbc\xaf\x27\x1c"), 59, "7z x -so FILE"},
+    {NAMED("Rar!\x1a\x07\1\0"), 59, "unrar p -inul FILE"},
+    {NAMED("PAR1\x15\4"), 54, "is Parquet; write its sequences as FASTA"},
+    {NAMED("ARROW1\0\0\xff"), 54, "Arrow (Feather)"},
+    {NAMED("FEA1\0"), 54, "Feather"},
+    {NAMED("ORC\n\0"), 54, "ORC"},
+    {NAMED("Obj\1\4"), 54, "Avro"},
+    {NAMED("SQLite format 3\0"), 54, "SQLite"},
+    {NAMED("\x80\x04\x95\1\0"), 58, "pickle; opening one runs code"},
+    {NAMED("PK\3\4\x14\0\0\0\0\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\x09\0\0\0arr_0.npy\x93NUMPY"), 58, "(.npz)"},
+    {NAMED("PK\3\4\x14\0\0\0\0\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\x13\0\0\0[Content_Types].xml<"), 58, "Word, Excel"},
+    {NAMED("PK\3\4\x14\0\0\0\0\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\x10\0\0\0archive/data.pkl\x80"), 58, "PyTorch"},
+    {NAMED("PK\3\4\x14\0\0\0\0\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\x07\0\0\0a.fasta>a"), 58, "unzip -p FILE"},
+    {NAMED("PK\5\6\0\0"), 58, "nothing in it"},
+    {NAMED("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0"), 58, "old file of Word or Excel"},
+    {NAMED("{\\rtf1\\ansi x}"), 54, "RTF"},
+    {NAMED("%PDF-1.4"), 58, "PDF"},
+    {NAMED("\xff\xd8\xff\xe0"), 58, "JPEG"},
+    {NAMED("\x89PNG\r\n"), 58, "PNG"},
+    {NAMED("GGUF\3\0\0\0"), 58, "GGUF"},
+    {NAMED("MZ\x90\0\3"), 58, "Windows"},
+    {NAMED("\x10\0\0\0\0\0\0\0{\"a\":{}}"), 58, "safetensors"},
+    {NAMED("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xde\xc0\xef\xbe\1\0"), 54, "LMDB"},
+    {NAMED("\1\2\3\4\5\6\7\x08"
+           "DUCK\x40\0\0\0"),
+     54, "DuckDB"},
+    {NAMED("\x83\xa7"
+           "encoder\xa3mol\xaa"
+           "dataBlocks\x91"),
+     54, "BinaryCIF"},
+    {NAMED("\x8b\xabmmtfVersion\xa5"
+           "1.0.0"),
+     54, "MMTF"},
+    {NAMED("ATOM      1  N   MET A   1\n"), 54, "PDB"},
+    {NAMED("REMARK   1 x\n"), 54, "PDB"},
+    {NAMED("MUSCLE (3.8) multiple\n"), 54, "Clustal"},
+    {NAMED("!!AA_MULTIPLE_ALIGNMENT 1.0\n"), 54, "MSF"},
+    {NAMED("HMMER3/f [3.3]\n"), 54, "HMMER"},
+    {NAMED("HHsearch 1.5\n"), 54, "HHM"},
+    {NAMED("##gff-version 3\n"), 54, "gffread"},
+    {NAMED("##fileformat=VCFv4.2\n"), 54, "VCF"},
+    {NAMED("BAM\1\0"), 54, "BAM"},
+    {NAMED("{\"id\":\"a\"}\n{\"id\":\"b\"}\n"), 54, "JSON Lines; write its sequences as FASTA: jq"},
+    {NAMED("{\n\"id\":\"a\"}\n"), 54, "JSON; write"},
+    {NAMED("[{\"id\":\"a\"}]\n"), 54, "JSON; write"},
+};
+
+static void files_of_other_kinds_are_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const row w = {
+            kinds[i].failed, kinds[i].words, kinds[i].text,          kinds[i].n, "", .failed = kinds[i].failed,
+            .line = 1,       .column = 1,    .words = kinds[i].words};
+        check_row(&w);
+    }
+}
+
+/* Rule 70: lines that are words of a header or of a text, and lines that only look a little like it. */
+static const row words[] = {
+    {70, "a header that goes on", TEXT(">a Homo sapiens\ndescription continues here\nMKTAYIAKQR\n"), "", .failed = 70,
+     .line = 2, .column = 1, .words = "[record a, residue 1; byte 16]; if it is the rest of the header, join it"},
+    {70, "two words", TEXT(">b\nMKV\n>a\nhuman insulin\nMKTAYI\n"), "b=MKV;", .failed = 70, .line = 4, .column = 1},
+    {70, "the second one shorter", TEXT(">a\nprotein kinase\nMKTAYI\n"), "", .failed = 70, .line = 2, .column = 1},
+    {70, "with a capital", TEXT(">a\nHuman insulin chain\nMKTAYI\n"), "", .failed = 70, .line = 2, .column = 1},
+    {70, "in capitals", TEXT(">a\nHUMAN INSULIN\nMKTAYI\n"), "", .failed = 70, .line = 2, .column = 1},
+    {70, "one word", TEXT(">a\ndescription\nMKTAYI\n"), "", .failed = 70, .line = 2, .column = 1},
+    {70, "behind residues", TEXT(">a\nMKTAYI\nthe end of this\n"), "", .failed = 70, .line = 3, .column = 1,
+     .words = "residue 7"},
+    {70, "without a line end", TEXT(">a\nMKTAYI\nthe end of this"), "", .failed = 70, .line = 3, .column = 1},
+    {70, "residues at the very end", TEXT(">a\nthe start of this\nMKTAYI"), "", .failed = 70, .line = 2, .column = 1},
+    {70, "above blocks of ten", TEXT(">a\nthe start of this\nMKTAYIAKQR MKTAYIAKQR MK\n"), "", .failed = 70, .line = 2,
+     .column = 1},
+    {70, "with what is no residue", TEXT(">a x\ny (human) kinase\nMKTAYI\n"), "", .failed = 70, .line = 2, .column = 3},
+    {70, "with a gap", TEXT(">a x\nan ATP-binding protein\nMKTAYI\n"), "", .failed = 70, .line = 2, .column = 7},
+    {70, "with a stop", TEXT(">a x\nof Homo sapiens. It\nMKTAYI\n"), "", .failed = 70, .line = 2, .column = 16},
+    {70, "with digits", TEXT(">a x\nisoform 2 of it\nMKTAYI\n"), "", .failed = 70, .line = 2, .column = 9},
+    {70, "words of one length", TEXT(">a x\nthe end was\nMKTAYI\n"), "", .failed = 70, .line = 2, .column = 1},
+    {70, "three-letter codes", TEXT(">a\nMet Lys Val\nLeu Ala\n"), "", .failed = 70, .line = 2, .column = 1,
+     .words = "one letter each"},
+    {70, "three-letter codes in capitals", TEXT(">a\nMET LYS VAL\n"), "", .failed = 70, .line = 2, .column = 1},
+    {17, "groups of three that are none", TEXT(">a\nMKV LAA MET\n"), "a=MKVLAAMET;", {{17, 2, 2, 4}}},
+    {70, "with '='", TEXT(">a x\nOS=Homo sapiens GN=INS\nMKTAYI\n"), "", .failed = 70, .line = 2, .column = 3},
+    {70,
+     "left out on request",
+     TEXT(">a\nMKV\n>b x\nthe rest of it\nMKTAYI\nMKT\n>c\nMKV\n"),
+     "a=MKV;c=MKV;",
+     {{40, 11, 4, 1}, {17, 3, 4, 4}},
+     .rules = {.skip_records = 1, .max_skipped = 0.5}},
+
+    {40, "soft masks", TEXT(">a\nmkvlamkvlaMKVLA\nmkvla\nMKVLA\n"), "a=MKVLAMKVLAMKVLAMKVLAMKVLA;", {{40, 15, 2, 1}}},
+    {40, "a first line in small letters", TEXT(">a\nmkkllavla\nAQTVPMKV\n"), "a=MKKLLAVLAAQTVPMKV;", {{40, 9, 2, 1}}},
+    {40,
+     "small letters alone, with blanks",
+     TEXT(">a\nmkv la\nw kkkk\n"),
+     "a=MKVLAWKKKK;",
+     {{40, 10, 2, 1}, {17, 2, 2, 4}}},
+    {40,
+     "blocks of ten in both",
+     TEXT(">a\nmkvlamkvla mkvlamkvla mkv\nMKVLAMKVLA MKVLAMKVLA MKVLA\n"),
+     "a=MKVLAMKVLAMKVLAMKVLAMKVMKVLAMKVLAMKVLAMKVLAMKVLA;",
+     {{40, 23, 2, 1}, {17, 4, 2, 11}}},
+    {40,
+     "two blocks of ten",
+     TEXT(">a\nmkvlamkvla mkv\nMKVLAMKVLA MKVLAM\n"),
+     "a=MKVLAMKVLAMKVMKVLAMKVLAMKVLAM;",
+     {{40, 13, 2, 1}, {17, 2, 2, 11}}},
+    {40,
+     "letter by letter",
+     TEXT(">a\nm k v l a\nM K V L A\nMKVL\n"),
+     "a=MKVLAMKVLAMKVL;",
+     {{40, 5, 2, 1}, {17, 8, 2, 2}}},
+    {49,
+     "GenBank's lines",
+     TEXT(">a\n        1 mkvlamkvla mkvlamkvla\n       21 mkv\nMKV\n"),
+     "a=MKVLAMKVLAMKVLAMKVLAMKVMKV;",
+     {{40, 23, 2, 11}, {49, 3, 2, 9}, {17, 18, 2, 1}},
+     .rules = {.strip_digits = 1}},
+    {17, "capitals with blanks", TEXT(">a\nMKV LAKK M\nMKVLA\n"), "a=MKVLAKKMMKVLA;", {{17, 2, 2, 4}}},
+    {17,
+     "an X among them, and blanks in all lines",
+     TEXT(">a\nMKV LAKX M\nMKV LA\n"),
+     "a=MKVLAKXMMKVLA;",
+     {{17, 3, 2, 4}}},
 };
 
 #define CHECK_ROWS(rows) check_rows((rows), sizeof(rows) / sizeof *(rows))
@@ -408,6 +675,12 @@ static void wrong_files_rows_52_to_61(void **state)
 {
     (void)state;
     CHECK_ROWS(wrong_files);
+}
+
+static void words_are_no_residues_row_70(void **state)
+{
+    (void)state;
+    CHECK_ROWS(words);
 }
 
 /* ---- rows that are too long to be written down ---- */
@@ -556,6 +829,45 @@ static void faulty_records_are_left_out_on_request(void **state)
     ttn_builder_drop(&o.records);
     o = read_all("in.fa", ">a\nMKV\n>b\nM?\n", 14, 1, &(ttn_fasta_rules){.skip_records = 1, .max_skipped = -1});
     assert_fails(o.status, TTN_EFORMAT, &o.err, "1 of 2 records had a fault");
+    ttn_builder_drop(&o.records);
+}
+
+/* The message names the value that lets a small file pass, and that value does. */
+static void the_message_names_the_value_of_max_skipped(void **state)
+{
+    (void)state;
+    for (int n = 1; n <= 1300; n = n < 70 ? n + 1 : n + 97)
+        for (int faulty = 1; faulty <= n && faulty <= 3; faulty++)
+            for (int is_empty = 0; is_empty < 2; is_empty++) {
+                ttn_builder b = {0};
+                for (int i = 0; i < n; i++)
+                    ttn_build(&b, ">a%d\n%s\n", i, i >= faulty ? "MKV" : is_empty ? "" : "MK?V");
+                ttn_fasta_rules rules = {.skip_records = 1};
+                outcome o = read_all("in.fa", b.text, b.n, 0, &rules);
+                ttn_builder_drop(&o.records);
+                if (o.status != TTN_EOF) {
+                    const char *named = strstr(o.err.text, "set data.max_skipped=");
+                    if (!named) named = strstr(o.err.text, "skip-record data.max_skipped=");
+                    assert_non_null(named);
+                    rules.max_skipped = strtod(strchr(named, '=') + 1, NULL);
+                    assert_true(rules.max_skipped > 0 && rules.max_skipped <= 1);
+                    assert_true(rules.max_skipped * n < 1.1 * faulty + 1e-9);
+                    o = read_all("in.fa", b.text, b.n, 0, &rules);
+                    assert_int_equal(o.status, TTN_EOF);
+                    assert_int_equal(o.found.given, n - faulty);
+                    ttn_builder_drop(&o.records);
+                }
+                ttn_builder_drop(&b);
+            }
+}
+
+/* A record without a name in a file of any name: its id is one word, without what a terminal obeys. */
+static void an_id_made_of_the_file_s_name_is_one_word(void **state)
+{
+    (void)state;
+    outcome o = read_all("my \x1b]0;\n f\xe9.fa", ">\nMKV\n", 6, 0, NULL);
+    assert_int_equal(o.status, TTN_EOF);
+    assert_string_equal(o.records.text, "my_\xef\xbf\xbd]0;\xef\xbf\xbd_f\xef\xbf\xbd.fa:1=MKV;");
     ttn_builder_drop(&o.records);
 }
 
@@ -839,11 +1151,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(headers_rows_22_to_37),
         cmocka_unit_test(residues_rows_38_to_51),
         cmocka_unit_test(wrong_files_rows_52_to_61),
+        cmocka_unit_test(files_of_other_kinds_are_named),
+        cmocka_unit_test(words_are_no_residues_row_70),
         cmocka_unit_test(long_lines_and_records_rows_11_and_12),
         cmocka_unit_test(long_headers_are_cut_and_longer_ones_refused),
         cmocka_unit_test(few_empty_records_are_left_out),
         cmocka_unit_test(nucleotides_are_told_by_the_first_thousand_records),
         cmocka_unit_test(faulty_records_are_left_out_on_request),
+        cmocka_unit_test(the_message_names_the_value_of_max_skipped),
+        cmocka_unit_test(an_id_made_of_the_file_s_name_is_one_word),
         cmocka_unit_test(what_concerns_the_file_is_never_skipped),
         cmocka_unit_test(records_know_their_place_and_header),
         cmocka_unit_test(five_places_are_kept_and_all_are_counted),
