@@ -2,9 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/memory.h"
+#include "core/text.h"
+#include "data/fasta.h"
 #include "train/masked.h"
 
-enum { PIECE = 1 << 16, NAME = 256, FIRST_ROOM = 512 };
+enum { PIECE = 1 << 16, WORD = 4096, NAME = 3 * WORD + 1, FIRST_ROOM = 512 };
 
 static const char MASK[] = "<mask>";
 
@@ -19,6 +21,7 @@ struct ttn_masked_reader {
     int is_at_end;
     int64_t line, column; /* of the next byte, from 1 */
 
+    char word[WORD];  /* of a header */
     char name[NAME];  /* of the sequence that is given out */
     char after[NAME]; /* of the one whose header ended it */
     int has_header;   /* such a header was read */
@@ -42,6 +45,12 @@ static ttn_status peek(ttn_masked_reader *r, int *ret, ttn_error *err)
             return status;
         }
         r->is_at_end = r->n == 0;
+        if (r->line == 1 && r->column == 1 && r->n > 0) {
+            /* '<' may begin a <mask>. */
+            const ttn_fasta_look look = r->piece[0] == '<' ? (ttn_fasta_look){0} : ttn_fasta_sniff(r->piece, r->n);
+            if (look.code)
+                return TTN_FAIL_AT(err, TTN_EFORMAT, r->source->name, 1, 1, "%s (FA%03d)", look.what, look.code);
+        }
     }
     if (r->at < r->n) *ret = r->piece[r->at];
     return TTN_OK;
@@ -57,18 +66,21 @@ static void take(ttn_masked_reader *r)
     r->at++;
 }
 
-/* A header behind its '>', to the end of the line; its first word is the name. */
+/* A header behind its '>', to the end of the line; its first word is the name, which goes to tables and screens. */
 static ttn_status read_header(ttn_masked_reader *r, ttn_error *err)
 {
     size_t n = 0;
-    int c, is_word = 1;
+    int c, has_ended = 0;
     ttn_status status;
+    const int64_t line = r->line;
     while ((status = peek(r, &c, err)) == TTN_OK && c >= 0 && c != '\n') {
-        is_word = is_word && c != ' ' && c != '\t' && c != '\r';
-        if (is_word && n < sizeof r->after - 1) r->after[n++] = (char)c;
+        const int is_between = c == ' ' || c == '\t' || c == '\r' || c == 1;
+        has_ended = has_ended || (is_between && n > 0);
+        if (!is_between && !has_ended && n < sizeof r->word) r->word[n++] = (char)c;
         take(r);
     }
-    r->after[n] = 0;
+    if (n == 0) n = (size_t)snprintf(r->word, sizeof r->word, "%.400s:%" PRId64, r->source->name, line);
+    ttn_text_clean(r->word, n, r->after);
     r->has_header = 1;
     return status;
 }
@@ -138,6 +150,14 @@ static ttn_status read_byte(ttn_masked_reader *r, int c, int *has_stopped, ttn_e
     if (c == '<') return read_mask(r, err);
     if (token >= TTN_MAX_TOKENS && token != TTN_BYTE_STOP) return illegal_byte(r, c, err);
     *has_stopped = token == TTN_BYTE_STOP;
+    const char letter = (char)small(c);
+    if (!*has_stopped && c != '_' && !ttn_alphabet_has_letter(r->alphabet, (char)(letter - 'a' + 'A'))) {
+        if (r->out.n_replaced == 0) {
+            r->out.replaced = (char)(letter - 'a' + 'A');
+            r->out.replaced_position = r->out.n + 1;
+        }
+        r->out.n_replaced++;
+    }
     ttn_status status = *has_stopped ? TTN_OK : add_token(r, token, err);
     take(r);
     return status;

@@ -2,8 +2,8 @@
  * hidden. From a text, or from files in FASTA: headers begin with '>', and what stands before the first one is a sequence
  * without a name.
  *
- * Blanks and line ends between residues mean nothing, letters may be small, and a '*' at the end is passed over. Everything
- * else is an error with its position.
+ * Blanks and line ends between residues mean nothing, letters may be small, and a '*' at the end is passed over. A letter that
+ * the vocabulary lacks becomes X, or unknown, and is counted. Everything else is an error with its position.
  */
 #ifndef TTN_MASKED_H
 #define TTN_MASKED_H
@@ -14,9 +14,13 @@
 #include "data/source.h"
 
 typedef struct {
-    const char *name;     /* the first word of its header; "": it has none */
+    const char *name;     /* the first word of its header, as UTF-8 without control characters; where that has none
+                             "FILE:LINE"; "": there is no header */
     const uint8_t *token; /* (n) the mask where something is hidden */
     int64_t n, n_mask;
+    int64_t n_replaced;        /* letters that the vocabulary lacks */
+    char replaced;             /* the first of them, a capital */
+    int64_t replaced_position; /* where it stands, from 1 */
 } ttn_masked;
 
 typedef struct ttn_masked_reader ttn_masked_reader;

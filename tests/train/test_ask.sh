@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin plan, eval and fill as people and scripts meet them: what they print, and what they refuse in which words.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 65
+plan 68
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -170,6 +170,12 @@ same 'a file: each sequence with its name' "$(cut -f 1,2 <<< "$out" | tr '\t\n' 
 same 'those that hide nothing are told' "$err" 'warning: 1 sequence without a mask was passed over'
 run fill tiny - --tsv --top 1 < masked.fa
 same 'the same from standard input' "$(cut -f 1,2 <<< "$out" | tr '\t\n' ' ;')" 'sequence position;one 3;two 1;'
+printf '>\033[31m\033]0;t\007\tx\nMK_\n>=1+1\n_MK\n>\t\nM_J\n' > 'odd=1.fa'
+run fill tiny 'odd=1.fa' --top 1
+check 'control characters of a name do not reach the terminal' test "$code" = 0 -a -z "$(LC_ALL=C grep $'[\033\007]' out)"
+check 'a letter that the vocabulary lacks is told' grep -qF "1 letter that the vocabulary 'esm' lacks, read as X; the first is J at position 3" err
+run fill tiny 'odd=1.fa' --tsv --top 1
+same 'nor do they in rows for scripts, and no row is computed or nobody'\''s' "$(tail -n +2 out | cut -f 1 | tr '\n' ';')" $'\xef\xbf\xbd[31m\xef\xbf\xbd]0;t\xef\xbf\xbd;'"'=1+1;odd=1.fa:5;"
 refused 'a letter that is none' 3 "position 4: '1' stands for no residue" fill tiny MKT1_
 refused 'nothing to fill in' 2 'there is nothing to fill in' fill tiny MKT
 refused 'too many at the top' 2 "--top: '40' is not a number from 1 to 26" fill tiny MK_ --top 40

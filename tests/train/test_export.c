@@ -117,7 +117,9 @@ static void write_table(const char *path, ttn_table_kind kind)
         const char *text;
         int64_t n;
         double x;
-    } rows[] = {{"a,\"b\"", -3, 0.1}, {"two\nlines", INT64_MAX, 1e-300}, {"", 0, -0.0}, {"tab\tand \\", 1, NAN}};
+    } rows[] = {{"a,\"b\"", -3, 0.1}, {"two\nlines", INT64_MAX, 1e-300},
+                {"", 0, -0.0},        {"tab\tand \\", 1, NAN},
+                {"=1+1", 1, 1},       {"-a,b", 1, 1}};
     ttn_table_text(t, "name");
     ttn_table_text(t, "n");
     ttn_table_text(t, "x");
@@ -140,9 +142,9 @@ static void cells_are_quoted_and_escaped(void **state)
         const char *expected;
     } cases[] = {
         {TTN_TABLE_CSV, "name,n,x\r\n\"a,\"\"b\"\"\",-3,0.1\r\n\"two\nlines\",9223372036854775807,1e-300\r\n"
-                        ",0,-0\r\ntab\tand \\,1,nan\r\n"},
+                        ",0,-0\r\ntab\tand \\,1,nan\r\n'=1+1,1,1\r\n\"'-a,b\",1,1\r\n"},
         {TTN_TABLE_TSV, "name\tn\tx\na,\"b\"\t-3\t0.1\ntwo\\nlines\t9223372036854775807\t1e-300\n"
-                        "\t0\t-0\ntab\\tand \\\\\t1\tnan\n"},
+                        "\t0\t-0\ntab\\tand \\\\\t1\tnan\n'=1+1\t1\t1\n'-a,b\t1\t1\n"},
     };
     for (int i = 0; i < 2; i++) {
         write_table(in_folder("table"), cases[i].kind);

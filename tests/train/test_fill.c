@@ -61,7 +61,11 @@ static void texts_and_files_are_read_as_people_write_them(void **state)
         {">a\r\nMK_\r\n>b\r\n_\r\n", "a:MK_;b:_;"},
         {"MK_\n>b\n_A", ":MK_;b:_A;"},
         {"\n\n>b\n_A", "b:_A;"},
-        {">\nA_", ":A_;"},
+        {">\nA_", "f:1:A_;"}, /* a name that says where it stands */
+        {"\n>\t\nA_\n> \r\nC_", "f:2:A_;f:4:C_;"},
+        {">\tx y\nA_", "x:A_;"},
+        {">x\001y\nA_", "x:A_;"},
+        {">\x1b[31mx\x07\xc2\x9b\xe9\nA_", "\xef\xbf\xbd[31mx\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd:A_;"},
         {"", ""},
         {" \n", ""},
         {"XBZUO", ":XBZUO;"},
@@ -101,6 +105,46 @@ static void what_is_no_residue_is_told_with_its_place(void **state)
             ttn_error err = {0};
             assert_fails(read_all(cases[i].text, most, got, sizeof got, &err), TTN_EFORMAT, &err, cases[i].sentence);
         }
+}
+
+static void letters_that_the_vocabulary_lacks_are_counted(void **state)
+{
+    (void)state;
+    static const char text[] = ">a\nMK_jVJ*\n>b\nMK_XBZUO\n";
+    ttn_error err = {0};
+    ttn_source *source;
+    ttn_masked_reader *r;
+    const ttn_masked *s;
+    assert_ok(ttn_source_open_memory("f", text, sizeof text - 1, 0, NULL, &source, &err), &err);
+    assert_ok(ttn_masked_open(source, ttn_alphabet_find("esm"), &r, &err), &err);
+    assert_ok(ttn_masked_next(r, &s, &err), &err);
+    assert_int_equal(s->n_replaced, 2);
+    assert_int_equal(s->replaced, 'J');
+    assert_int_equal(s->replaced_position, 4);
+    assert_ok(ttn_masked_next(r, &s, &err), &err);
+    assert_int_equal(s->n_replaced, 0);
+    ttn_masked_close(r);
+}
+
+/* What is no FASTA is called by its name, and not by its first byte. */
+static void files_of_other_kinds_are_named(void **state)
+{
+    (void)state;
+    char got[200];
+    ttn_error err = {0};
+    assert_fails(read_all("PAR1\x15\x04", 0, got, sizeof got, &err), TTN_EFORMAT, &err, "f:1:1: is Parquet");
+}
+
+/* Long ids differ at their ends. */
+static void a_long_name_is_whole(void **state)
+{
+    (void)state;
+    char text[1200], got[1200], expected[1200];
+    snprintf(text, sizeof text, ">%0600d\nA_", 7);
+    snprintf(expected, sizeof expected, "%0600d:A_;", 7);
+    ttn_error err = {0};
+    assert_int_equal(read_all(text, 0, got, sizeof got, &err), TTN_EOF);
+    assert_string_equal(got, expected);
 }
 
 /* A sequence of more pieces than one, and masks across their borders. */
@@ -360,6 +404,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_and_files_are_read_as_people_write_them),
         cmocka_unit_test(what_is_no_residue_is_told_with_its_place),
+        cmocka_unit_test(letters_that_the_vocabulary_lacks_are_counted),
+        cmocka_unit_test(files_of_other_kinds_are_named),
+        cmocka_unit_test(a_long_name_is_whole),
         cmocka_unit_test(long_sequences_are_whole),
         cmocka_unit_test(guesses_are_the_models_probabilities_at_the_hidden_places),
         cmocka_unit_test(fewer_guesses_are_the_first_ones),

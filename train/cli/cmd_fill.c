@@ -46,16 +46,18 @@ static ttn_status read_top(const ttn_cli_call *call, int *ret, ttn_error *err)
 
 /* ---- rows for programs ---- */
 
-/* A name holds no tab: it is one word of a header. */
+/* A name holds no tab and no control character: it is one word of a header. */
 static void print_rows(const filling *f, const ttn_masked *s)
 {
     FILE *out = f->call->out.out;
+    const char *guard = ttn_text_is_formula(s->name) ? "'" : "";
     for (int64_t k = 0; k < s->n_mask; k++) {
         ttn_guess guess[MOST_TOP];
         int64_t position;
         const int n = ttn_filler_guesses(f->filler, k, f->top, guess, &position);
         for (int i = 0; i < n; i++)
-            fprintf(out, "%s\t%" PRId64 "\t%d\t%c\t%.6g\n", s->name, position, i + 1, guess[i].letter, guess[i].p);
+            fprintf(out, "%s%s\t%" PRId64 "\t%d\t%c\t%.6g\n", guard, s->name, position, i + 1, guess[i].letter,
+                    guess[i].p);
     }
 }
 
@@ -112,12 +114,26 @@ static ttn_status open_sequences(const char *word, ttn_source **ret, ttn_error *
     return ttn_source_open_memory("sequence", word, strlen(word), 0, NULL, ret, err);
 }
 
+static void warn_of_letters(const filling *f, const ttn_masked *s)
+{
+    if (s->n_replaced == 0) return;
+    const char become = ttn_alphabet_letter(f->alphabet, f->alphabet->map[(unsigned char)s->replaced]);
+    char as[16] = "unknown";
+    if (become) snprintf(as, sizeof as, "%c", become);
+    fprintf(f->call->err.out,
+            "warning: %s%s%" PRId64
+            " letter%s that the vocabulary '%s' lacks, read as %s; the first is %c at position %" PRId64 "\n",
+            s->name, s->name[0] ? ": " : "", s->n_replaced, ttn_text_plural(s->n_replaced), f->alphabet->name, as,
+            s->replaced, s->replaced_position);
+}
+
 static ttn_status fill_one(filling *f, const ttn_masked *s, ttn_error *err)
 {
     if (s->n_mask == 0) {
         f->passed_over++;
         return TTN_OK;
     }
+    warn_of_letters(f, s);
     ttn_status status = ttn_filler_run(f->filler, s, err);
     if (status != TTN_OK) return status;
     if (f->is_tsv)
@@ -188,7 +204,9 @@ static const ttn_cli_argument arguments[] = {
 
 static const ttn_cli_option options[] = {
     {.name = "top", .value = "N", .help = "so many residues for each place; by default 5"},
-    {.name = "tsv", .help = "one row for each place and residue, with tabs between columns"},
+    {.name = "tsv",
+     .help = "one row for each place and residue, with tabs between columns; a name that begins with = + - @ gets a ' "
+             "before it, since spreadsheets would compute it"},
     TTN_MODEL_CONFIG_OPTION,
     {0},
 };
@@ -209,7 +227,9 @@ const ttn_command ttn_cmd_fill = {
     .description =
         "For each _ or <mask> in a protein, the most probable residues with their probabilities (of all tokens of the "
         "vocabulary) and its position, counted from 1. All places of a sequence are hidden at once. Sequences are "
-        "never cut; in a file those without a mask are passed over.",
+        "never cut; in a file those without a mask are passed over. A letter that the vocabulary lacks is read as X, "
+        "and "
+        "that is said.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

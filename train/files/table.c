@@ -6,6 +6,7 @@
 #include "core/atomic.h"
 #include "core/bits.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "train/files/table.h"
 
 struct ttn_table {
@@ -61,12 +62,15 @@ void ttn_table_text(ttn_table *t, const char *text)
     static const char *const tsv_pairs[] = {"\\t", "\\n", "\\r", "\\\\"}, *const csv_pairs[] = {"\"\""};
     begin_cell(t);
     t->is_blank = t->n_cell == 1 && *text == 0;
+    const int is_formula = ttn_text_is_formula(text);
     if (t->kind == TTN_TABLE_TSV) {
+        if (is_formula) put(t, "'", 1);
         put_escaped(t, text, "\t\n\r\\", tsv_pairs);
         return;
     }
     int is_quoted = text[strcspn(text, ",\"\r\n")] != 0;
     if (is_quoted) put(t, "\"", 1);
+    if (is_formula) put(t, "'", 1);
     put_escaped(t, text, "\"", csv_pairs);
     if (is_quoted) put(t, "\"", 1);
 }

@@ -4,6 +4,8 @@
  * TSV: tabs between cells, LF behind rows. A tab, LF, CR or backslash in a cell is written \t, \n, \r, \\ (as in the
  * IANA type's practice and PostgreSQL's COPY), so that a row is a line and awk -F'\t' counts right.
  *
+ * In both a text that begins with = + - @, a tab or a CR, which spreadsheets would compute, gets a ' before it.
+ *
  * Both are UTF-8 without a byte order mark. The first row is usually the names of the columns; all rows have as many
  * cells. Real numbers have the fewest digits that read back to the bit and a point whatever the locale; those that are
  * not finite are nan, inf and -inf.
