@@ -5,7 +5,7 @@
 #include "train/card_facts.h"
 
 /* Notes that a user should look at, and not only know of. */
-static const int worth_a_warning[] = {2, 19, 22, 23, 24, 27, 28, 35, 65};
+static const int worth_a_warning[] = {2, 19, 22, 23, 24, 27, 28, 35, 51, 65, 67, 69};
 
 static void tell_totals(const ttn_card *c, ttn_facts *f)
 {

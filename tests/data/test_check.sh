@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin data check, as a user calls it.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 27
+plan 41
 
 titin=$PWD/$BUILD/titin
 sample=data/sample/proteins-500.fasta.gz
@@ -30,15 +30,55 @@ check 'it is told with file, line and column' grep -q "bad.fa:4:3: character '5'
 json=$("$titin" data check --json "$work/bad.fa" $sample 2> /dev/null)
 same 'as JSON it is counted' "$(value errors <<< "$json")" 1
 same 'and the other file is read' "$(value files <<< "$json") $(value residues <<< "$json")" '2 245833'
-same 'a setting changes the rule' "$(run "$work/bad.fa" data.strip_digits=yes | tail -n 1)" 'exit 0'
-same 'records that are left out end with 3' \
-    "$(run "$work/bad.fa" data.on_error=skip-record data.max_skipped=1 | tail -n 1)" 'exit 3'
+printf '>a\nMK*V\n' > "$work/stop.fa"
+same 'a setting changes the rule' "$(run "$work/stop.fa" data.stop=x | tail -n 1)" 'exit 0'
+same 'records that are left out on request are no error' \
+    "$(run "$work/bad.fa" data.on_error=skip-record data.max_skipped=1 | tail -n 1)" 'exit 0'
 check 'a setting that is none is told' grep -q 'exit 2' <<< "$(run $sample data.stop=maybe)"
 
 head -c 90000 $sample > "$work/cut.fa.gz"
 check 'a file that was cut is told' grep -q 'cut.fa.gz: the file ends at compressed byte 90000' <<< "$(run "$work/cut.fa.gz")"
 check 'a file that is not there ends with 2' grep -q 'exit 2' <<< "$(run "$work/nothing.fa")"
 check 'no file ends with 2' grep -q 'exit 2' <<< "$(run data.stop=x)"
+
+# ---- small files, and what titin data pack says of the same ----
+
+for i in $(seq 60); do printf '>p%d\nMKVLAAGGW\n' "$i"; done > "$work/sixty.fa"
+sed '20s/.*/MKV?LA/' "$work/sixty.fa" > "$work/faulty.fa"
+sed '20d' "$work/sixty.fa" > "$work/empty.fa"
+# codes WORDS...: what check and pack end with.
+codes() {
+    "$titin" data check "$@" > /dev/null 2>&1
+    printf '%s ' $?
+    "$titin" data pack "$@" -f -o "$work/codes.h5" > /dev/null 2>&1
+    echo $?
+}
+same 'a good small file' "$(codes "$work/sixty.fa")" '0 0'
+same 'one fault in sixty' "$(codes "$work/faulty.fa")" '3 3'
+same 'left out, but beyond max_skipped' "$(codes "$work/faulty.fa" data.on_error=skip-record)" '3 3'
+same 'with the value that the message names' \
+    "$(codes "$work/faulty.fa" data.on_error=skip-record "$(run "$work/faulty.fa" data.on_error=skip-record | grep -om1 'data.max_skipped=0.017')")" '0 0'
+same 'one record without residues' "$(codes "$work/empty.fa")" '3 3'
+check 'its place and the way past are said' grep -q "empty.fa:19:1: 1 of 60 records has no residues.*the first is 'p10'.*data.on_error=skip-record data.max_skipped=0.017" <<< "$(run "$work/empty.fa")"
+same 'which is a way' "$(codes "$work/empty.fa" data.on_error=skip-record data.max_skipped=0.017)" '0 0'
+printf '>a\nMK?\n' > "$work/none.fa"
+same 'nothing is left' "$(codes "$work/none.fa" data.on_error=skip-record data.max_skipped=1)" '3 3'
+same 'two files, one of them bad' "$(codes "$work/sixty.fa" "$work/faulty.fa")" '3 3'
+same 'a file that is not there' "$(codes "$work/nothing.fa")" '2 2'
+
+# ---- nucleotides among proteins ----
+
+{ cat "$work/sixty.fa"; printf '>n\nACGTTGCAACGTACGTNACGTACG\n'; } > "$work/mixed.fa"
+json=$("$titin" data check --json "$work/mixed.fa")
+check 'the card counts them and names the first' grep -qzP '"rule": "FA051",\s*"n": 1,\s*"what": "records that look like nucleotides, not proteins",\s*"file": "[^"]*mixed.fa",\s*"first": "121:1"' <<< "$json"
+check 'and warns' grep -q 'mixed.fa: 1 records that look like nucleotides' <<< "$json"
+
+# ---- names with '=' ----
+
+cp "$work/sixty.fa" "$work/x=1.fa"
+same 'a file may have one in its name' "$(cd "$work" && codes x=1.fa)" '0 0'
+same 'a setting is one all the same' "$(cd "$work" && codes x=1.fa data.stop=x)" '0 0'
+rm "$work/x=1.fa" "$work/codes.h5"
 
 # ---- folders ----
 

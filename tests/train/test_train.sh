@@ -2,7 +2,7 @@
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
 # chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 47
+plan 48
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -55,8 +55,13 @@ result() {
 
 # ---- a run ----
 
+mkdir data
+: > data/.small-0123456789abcdef.h5.tmp-1-0
+: > data/.notes.tmp-1-0
 train train.out=whole
 same 'a run ends well' "$code" 0
+same 'what a killed packing left beside it is removed, and nothing else' "$(find data -name '.*')" data/.notes.tmp-1-0
+rm data/.notes.tmp-1-0
 whole=$(result whole)
 check 'with a first screen' grep -q '^titin trains whole' <<< "$out"
 check 'with its first loss beside that of knowing nothing' grep -q 'first loss .* ln 33' <<< "$out"

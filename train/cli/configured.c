@@ -5,10 +5,22 @@
 #include <unistd.h>
 #include "train/cli/configured.h"
 
+/* "section.key" of n bytes. */
+static int is_key(const char *word, size_t n)
+{
+    size_t dots = 0;
+    for (size_t i = 0; i < n; i++) {
+        dots += word[i] == '.';
+        if (!(word[i] >= 'a' && word[i] <= 'z') && word[i] != '_' && word[i] != '.') return 0;
+    }
+    return dots == 1;
+}
+
 int ttn_is_setting(const char *word)
 {
     size_t n = strcspn(word, "=/");
-    return n > 0 && word[n] == '=';
+    if (n == 0 || word[n] != '=') return 0;
+    return is_key(word, n) || access(word, F_OK) != 0;
 }
 
 /* On stderr, after what was printed before; then one sentence for the end. */

@@ -16,7 +16,8 @@
         .help = "configuration files, the later winning, and single values that win over all" \
     }
 
-/* Is a word "section.key=value", and not a file? (A file with a '=' in its name is ./NAME.) */
+/* Is a word "section.key=value", and not a file? A file with a '=' in its name is one when what stands before that is no
+ * section.key; else it is ./NAME. */
 int ttn_is_setting(const char *word);
 
 /* What arguments [first, n_argument) and --preset say, over the environment. When something is wrong with it, all of that
