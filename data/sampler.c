@@ -309,7 +309,9 @@ ttn_extent ttn_sampler_capacity(const ttn_sampler *s)
 /* Is there such a batch in the series? Leaves its window packed. */
 static int is_there(ttn_sampler *s, ttn_cursor at)
 {
-    if (at.epoch < 0 || at.window < 0 || at.window >= s->n_window || at.batch < 0) return 0;
+    if (at.epoch < 0 || at.epoch == INT64_MAX /* another must follow */ || at.window < 0 || at.window >= s->n_window ||
+        at.batch < 0)
+        return 0;
     if (at.batch == 0) return 1;
     begin_epoch(s, at.epoch);
     pack_window(s, at.window);

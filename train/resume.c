@@ -9,7 +9,6 @@
 
 /* Names in state.json: they stay. */
 static const char SEED[] = "train", ORDER[] = "order";
-static const char SKIPPED[] = "skipped", RESIDUES[] = "residues", BEST[] = "best", LONGEST[] = "longest";
 
 void ttn_standing_write(const ttn_standing *s, uint64_t seed, ttn_standing_room *room, ttn_run_state *into)
 {
@@ -22,10 +21,10 @@ void ttn_standing_write(const ttn_standing *s, uint64_t seed, ttn_standing_room 
     room->best[0] = (double)s->best_step;
     room->best[1] = s->best_step < 0 ? 0 : s->best_loss;
     room->longest[0] = (double)s->longest;
-    room->series[0] = (ttn_named_series){SKIPPED, room->skipped, 2};
-    room->series[1] = (ttn_named_series){RESIDUES, room->residues, 1};
-    room->series[2] = (ttn_named_series){BEST, room->best, 2};
-    room->series[3] = (ttn_named_series){LONGEST, room->longest, 1};
+    room->series[0] = (ttn_named_series){TTN_SERIES_SKIPPED, room->skipped, 2};
+    room->series[1] = (ttn_named_series){TTN_SERIES_RESIDUES, room->residues, 1};
+    room->series[2] = (ttn_named_series){TTN_SERIES_BEST, room->best, 2};
+    room->series[3] = (ttn_named_series){TTN_SERIES_LONGEST, room->longest, 1};
     into->step = t->steps;
     into->cursor.epoch = t->next.epoch;
     into->cursor.window = t->next.window;
@@ -34,14 +33,6 @@ void ttn_standing_write(const ttn_standing *s, uint64_t seed, ttn_standing_room 
     into->n_seed = TTN_STANDING_SEEDS;
     into->series = room->series;
     into->n_series = TTN_STANDING_SERIES;
-}
-
-/* NULL: there is none of that name and length. */
-static const double *series_of(const ttn_run_state *s, const char *name, int64_t n)
-{
-    for (int i = 0; i < s->n_series; i++)
-        if (strcmp(s->series[i].name, name) == 0 && s->series[i].n == n) return s->series[i].value;
-    return NULL;
 }
 
 static int find_seed(const ttn_run_state *s, const char *name, uint64_t *ret)
@@ -56,8 +47,9 @@ static int find_seed(const ttn_run_state *s, const char *name, uint64_t *ret)
 
 ttn_status ttn_standing_read(const ttn_run_state *from, ttn_standing *ret, ttn_error *err)
 {
-    const double *skipped = series_of(from, SKIPPED, 2), *residues = series_of(from, RESIDUES, 1);
-    const double *best = series_of(from, BEST, 2);
+    const double *skipped = ttn_run_state_series(from, TTN_SERIES_SKIPPED, 2),
+                 *residues = ttn_run_state_series(from, TTN_SERIES_RESIDUES, 1);
+    const double *best = ttn_run_state_series(from, TTN_SERIES_BEST, 2);
     uint64_t order;
     if (!skipped || !residues || !best || !find_seed(from, ORDER, &order))
         return TTN_FAIL(err, TTN_ECHECKPOINT,
@@ -88,7 +80,7 @@ ttn_status ttn_standing_read(const ttn_run_state *from, ttn_standing *ret, ttn_e
 
 int64_t ttn_standing_longest(const ttn_run_state *from)
 {
-    const double *longest = series_of(from, LONGEST, 1);
+    const double *longest = ttn_run_state_series(from, TTN_SERIES_LONGEST, 1);
     return longest ? (int64_t)longest[0] : 0;
 }
 

@@ -138,7 +138,7 @@ ttn_run_state saved_state(int64_t step)
     series[1] = (ttn_named_series){"nothing yet", window, 0};
     return (ttn_run_state){
         .step = step,
-        .cursor = {.epoch = step / 100, .window = step % 100, .batch = 3},
+        .cursor = {.epoch = step / 100, .window = step % 100, .batch = step > 0 ? 3 : 0},
         .config = config_text,
         .seed = seed,
         .n_seed = 2,

@@ -594,6 +594,138 @@ static void state_that_would_not_read_back_is_not_written(void **state)
     assert_fails(ttn_run_state_write(&s, drop, NULL, &err), TTN_EINVAL, &err, "no UTF-8");
 }
 
+/* The text of a state as it is written, to the file `path`. */
+static ttn_status add_bytes(void *ctx, const char *bytes, size_t n, ttn_error *err)
+{
+    (void)err;
+    assert_int_equal(fwrite(bytes, 1, n, ctx), n);
+    return TTN_OK;
+}
+
+static void write_state(const char *path, const ttn_run_state *s)
+{
+    ttn_error err = {0};
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_ok(ttn_run_state_write(s, add_bytes, f, &err), &err);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* A run at step 6, of 4 batches each, with one number of it changed. */
+static void number_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    enum { STEP = 6 };
+    const int64_t huge = INT64_C(1) << 53;
+    const struct {
+        int64_t step, epoch, window, batch, shards;
+        double skipped[2], residues, best[2], longest;
+        const char *why; /* NULL: it can be */
+    } cases[] = {
+        {STEP, 3, 2, 19, 4, {2, 1}, 900, {6, 2.5}, 102, NULL},
+        {STEP, 24, 0, 0, 4, {6, 6}, 0x1p53, {-1, 0}, 0, NULL},
+        {huge, huge, huge, huge, 4, {2, 1}, 900, {6, 2.5}, 102, NULL},
+        {huge + 1, 3, 2, 19, 4, {2, 1}, 900, {6, 2.5}, 102, "'step' is 9007199254740993"},
+        {STEP, huge + 1, 0, 0, 4, {2, 1}, 900, {6, 2.5}, 102, "'epoch' is 9007199254740993"},
+        {STEP, INT64_MAX, 0, 0, 4, {2, 1}, 900, {6, 2.5}, 102, "'epoch' is 9223372036854775807"},
+        {STEP, 0, -1, 0, 4, {2, 1}, 900, {6, 2.5}, 102, "'window' is -1"},
+        {STEP, 3, 2, 20, 4, {2, 1}, 900, {6, 2.5}, 102, "epoch 3, window 2, batch 20, and 6 steps of 4 batches cannot"},
+        {STEP, 25, 0, 0, 4, {2, 1}, 900, {6, 2.5}, 102, "epoch 25, window 0, batch 0, and 6 steps of 4 batches cannot"},
+        {STEP, 3, 2, 19, huge + 1, {2, 1}, 900, {6, 2.5}, 102, "'shards' is 9007199254740993"},
+        {STEP,
+         3,
+         2,
+         19,
+         4,
+         {7, 1},
+         900,
+         {6, 2.5},
+         102,
+         "number 1 of 'skipped' is 7, and should be a whole number from 0 to 6"},
+        {STEP, 3, 2, 19, 4, {-1, 0}, 900, {6, 2.5}, 102, "number 1 of 'skipped' is -1"},
+        {STEP, 3, 2, 19, 4, {1.5, 0}, 900, {6, 2.5}, 102, "number 1 of 'skipped' is 1.5"},
+        {STEP, 3, 2, 19, 4, {1e300, 0}, 900, {6, 2.5}, 102, "number 1 of 'skipped' is 1"},
+        {STEP,
+         3,
+         2,
+         19,
+         4,
+         {2, 3},
+         900,
+         {6, 2.5},
+         102,
+         "number 2 of 'skipped' is 3, and should be a whole number from 0 to 2"},
+        {STEP, 3, 2, 19, 4, {2, 1}, -1, {6, 2.5}, 102, "number 1 of 'residues' is -1"},
+        {STEP, 3, 2, 19, 4, {2, 1}, 0.5, {6, 2.5}, 102, "number 1 of 'residues' is 0.5"},
+        {STEP, 3, 2, 19, 4, {2, 1}, 1e16, {6, 2.5}, 102, "number 1 of 'residues' is 1"},
+        {STEP, 3, 2, 19, 4, {2, 1}, 900, {7, 2.5}, 102, "number 1 of 'best' is 7"},
+        {STEP, 3, 2, 19, 4, {2, 1}, 900, {-2, 2.5}, 102, "number 1 of 'best' is -2"},
+        {STEP, 3, 2, 19, 4, {2, 1}, 900, {5.5, 2.5}, 102, "number 1 of 'best' is 5.5"},
+        {STEP,
+         3,
+         2,
+         19,
+         4,
+         {2, 1},
+         900,
+         {6, -0.5},
+         102,
+         "number 2 of 'best' is -0.5, and should be a number from 0 to"},
+        {STEP, 3, 2, 19, 4, {2, 1}, 900, {6, 2.5}, -1, "number 1 of 'longest' is -1"},
+        {STEP, 3, 2, 19, 4, {2, 1}, 900, {6, 2.5}, 1e300, "number 1 of 'longest' is 1"},
+    };
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/state.json", ttn_test_folder());
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ttn_run_state s = saved_state(cases[i].step);
+        const ttn_named_series series[] = {
+            {"skipped", cases[i].skipped, 2},
+            {"residues", &cases[i].residues, 1},
+            {"best", cases[i].best, 2},
+            {"longest", &cases[i].longest, 1},
+        };
+        s.cursor.epoch = cases[i].epoch;
+        s.cursor.window = cases[i].window;
+        s.cursor.batch = cases[i].batch;
+        s.shards = cases[i].shards;
+        s.series = series;
+        s.n_series = sizeof series / sizeof *series;
+        write_state(path, &s);
+        ttn_error err = {0};
+        ttn_run_state_file *f;
+        ttn_status status = ttn_run_state_read(path, &f, &err);
+        ttn_run_state_close(f);
+        if (!cases[i].why) {
+            assert_ok(status, &err);
+            continue;
+        }
+        assert_fails(status, TTN_ECHECKPOINT, &err, cases[i].why);
+        assert_contains(err.text, "/state.json:"); /* and where */
+    }
+}
+
+static void series_of_another_length_is_refused(void **state)
+{
+    (void)state;
+    char path[PATH_MAX];
+    const double zeros[3] = {0};
+    static const struct {
+        const char *name;
+        int64_t n;
+    } wrong[] = {{"skipped", 1}, {"residues", 2}, {"best", 3}, {"longest", 0}};
+    snprintf(path, sizeof path, "%s/state.json", ttn_test_folder());
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        ttn_run_state s = saved_state(6);
+        const ttn_named_series series = {wrong[i].name, zeros, wrong[i].n};
+        s.series = &series;
+        s.n_series = 1;
+        write_state(path, &s);
+        ttn_error err = {0};
+        ttn_run_state_file *f;
+        assert_fails(ttn_run_state_read(path, &f, &err), TTN_ECHECKPOINT, &err, "numbers, and should have");
+    }
+}
+
 static void every_difference_that_reaches_the_bits_is_told(void **state)
 {
     (void)state;
@@ -640,6 +772,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(change_after_opening_is_noticed),
         cmocka_unit_test(weights_that_are_not_finite_are_not_saved_over_good_ones),
         cmocka_unit_test(state_that_would_not_read_back_is_not_written),
+        cmocka_unit_test(number_that_cannot_be_is_refused),
+        cmocka_unit_test(series_of_another_length_is_refused),
         cmocka_unit_test(every_difference_that_reaches_the_bits_is_told),
     };
     return ttn_test_run(tests);

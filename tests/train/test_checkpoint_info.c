@@ -145,6 +145,35 @@ static void damage_is_found_by_verify_and_lengths_without_it(void **state)
     assert_contains(text, "kind=checkpoint;");
 }
 
+/* Its manifest and checksums are right: whoever made it lied about the run. */
+static void number_that_cannot_be_is_found(void **state)
+{
+    (void)state;
+    new_run();
+    saved_model m;
+    ttn_error err = {0};
+    ttn_snapshot *s;
+    const double skipped[] = {6, 0};
+    const ttn_named_series series = {TTN_SERIES_SKIPPED, skipped, 2};
+    ttn_run_state forged = saved_state(5);
+    forged.series = &series;
+    forged.n_series = 1;
+    saved_create(&m, WIDTH);
+    saved_fill(&m, 5);
+    assert_ok(ttn_snapshot_create(m.w, NULL, m.more, SAVED_N_MORE, &s, &err), &err);
+    assert_ok(ttn_snapshot_take(s, m.w, m.more, &forged, &err), &err);
+    assert_ok(ttn_checkpoint_write(s, at("step-00000005"), NULL, &err), &err);
+    ttn_snapshot_destroy(s);
+    saved_destroy(&m);
+    ttn_status status;
+    (void)facts_of(at("step-00000005"), 1, &status, &err);
+    assert_fails(status, TTN_ECHECKPOINT, &err, "state.json:");
+    assert_contains(err.text, "number 1 of 'skipped' is 6, and should be a whole number from 0 to 5");
+    const char *text = facts_of(run, 1, &status, &err);
+    assert_fails(status, TTN_ECHECKPOINT, &err, "number 1 of 'skipped' is 6");
+    assert_contains(text, "state=cannot be used;");
+}
+
 static void run_lists_its_checkpoints_and_says_which_are_good(void **state)
 {
     (void)state;
@@ -241,6 +270,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checkpoint_is_described),
         cmocka_unit_test(damage_is_found_by_verify_and_lengths_without_it),
+        cmocka_unit_test(number_that_cannot_be_is_found),
         cmocka_unit_test(run_lists_its_checkpoints_and_says_which_are_good),
         cmocka_unit_test(what_made_way_and_what_is_unfinished_is_listed),
         cmocka_unit_test(name_of_another_step_is_told),

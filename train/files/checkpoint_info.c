@@ -151,7 +151,7 @@ static ttn_status look_at(const char *path, int verify, int64_t *bytes, int64_t 
     ttn_status status = ttn_manifest_read(path, TTN_CHECKPOINT_FORMAT, TTN_CHECKPOINT_VERSION, &m, NULL, err);
     if (status != TTN_OK) return status;
     for (int i = 0; i < ttn_manifest_file_count(m); i++)
-        *bytes += ttn_manifest_file_at(m, i)->bytes;
+        if (__builtin_add_overflow(*bytes, ttn_manifest_file_at(m, i)->bytes, bytes)) *bytes = INT64_MAX;
     status = ttn_manifest_check(m, path, 0, err);
     ttn_manifest_close(m);
     if (status == TTN_OK && snprintf(file, sizeof file, "%s/%s", path, TTN_CHECKPOINT_STATE) >= (int)sizeof file)

@@ -1,3 +1,4 @@
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -5,6 +6,7 @@
 #include "core/clock.h"
 #include "core/memory.h"
 #include "core/real.h"
+#include "core/text.h"
 #include "core/titin.h"
 #include "train/files/json.h"
 #include "train/files/run_state.h"
@@ -15,6 +17,10 @@ struct ttn_run_state_file {
 };
 
 enum { DIGITS = 16, MOST_BYTES = 256 << 20 /* a configuration, and series */ };
+
+/* What any count may be: a double holds it exactly, and one more can be counted. */
+static const int64_t MOST_COUNT = INT64_C(1) << 53;
+static const int64_t LAST_DATE = INT64_C(253402300799); /* of the year 9999 */
 
 /* ---- writing ---- */
 
@@ -227,7 +233,7 @@ static ttn_status read_cursor(ttn_run_state_file *f, const ttn_json *j, ttn_erro
     ttn_status status = ttn_json_object(j, ttn_json_root(j), "cursor", &cursor, err);
     if (status == TTN_OK) status = ttn_json_only(j, cursor, keys, sizeof keys / sizeof *keys, err);
     for (int i = 0; i < 3 && status == TTN_OK; i++)
-        status = ttn_json_integer(j, cursor, keys[i], 0, INT64_MAX, to[i], err);
+        status = ttn_json_integer(j, cursor, keys[i], 0, MOST_COUNT, to[i], err);
     return status;
 }
 
@@ -241,10 +247,10 @@ static ttn_status read_exactness(ttn_run_state_file *f, const ttn_json *j, ttn_e
     if (status == TTN_OK) status = read_text(f, j, in, "real", &s->real, err);
     if (status == TTN_OK) status = read_text(f, j, in, "device", &s->device, err);
     if (status == TTN_OK) status = read_text(f, j, in, "blas_kernel", &s->kernel, err);
-    if (status == TTN_OK) status = ttn_json_integer(j, in, "row_tile", 0, INT64_MAX, &s->row_tile, err);
-    if (status == TTN_OK) status = ttn_json_integer(j, in, "batch_align", 0, INT64_MAX, &s->batch_align, err);
-    if (status == TTN_OK) status = ttn_json_integer(j, in, "ranks", 0, INT64_MAX, &s->ranks, err);
-    if (status == TTN_OK) status = ttn_json_integer(j, in, "shards", 0, INT64_MAX, &s->shards, err);
+    if (status == TTN_OK) status = ttn_json_integer(j, in, "row_tile", 0, MOST_COUNT, &s->row_tile, err);
+    if (status == TTN_OK) status = ttn_json_integer(j, in, "batch_align", 0, MOST_COUNT, &s->batch_align, err);
+    if (status == TTN_OK) status = ttn_json_integer(j, in, "ranks", 0, MOST_COUNT, &s->ranks, err);
+    if (status == TTN_OK) status = ttn_json_integer(j, in, "shards", 0, MOST_COUNT, &s->shards, err);
     return status;
 }
 
@@ -262,6 +268,66 @@ static ttn_status read_config(ttn_run_state_file *f, const ttn_json *j, ttn_erro
                          found);
 }
 
+/* Every batch moves the cursor by one, so that it is at most where all batches of all steps have led. */
+static ttn_status check_cursor(const ttn_run_state_file *f, const ttn_json *j, ttn_error *err)
+{
+    const ttn_run_state *s = &f->state;
+    int64_t taken;
+    if (__builtin_mul_overflow(s->step, s->shards, &taken)) taken = INT64_MAX;
+    if (s->cursor.epoch + s->cursor.window + s->cursor.batch <= taken) return TTN_OK; /* of three at most 2^53 */
+    return ttn_json_fail(j, ttn_json_root(j), "cursor", err,
+                         "is at epoch %" PRId64 ", window %" PRId64 ", batch %" PRId64 ", and %" PRId64
+                         " step%s of %" PRId64 " batch%s cannot lead there",
+                         s->cursor.epoch, s->cursor.window, s->cursor.batch, s->step, ttn_text_plural(s->step),
+                         s->shards, s->shards == 1 ? "" : "es");
+}
+
+/* Number i of a series of n. */
+typedef struct {
+    const char *series;
+    int64_t n, i;
+    int is_whole;
+    double least, most;
+} limit;
+
+static ttn_status check_number(const ttn_run_state *s, const ttn_json *j, const limit *l, ttn_error *err)
+{
+    const json_t *all = json_object_get(ttn_json_root(j), "series");
+    for (int i = 0; i < s->n_series; i++) {
+        const ttn_named_series *series = &s->series[i];
+        if (strcmp(series->name, l->series) != 0) continue;
+        if (series->n != l->n)
+            return ttn_json_fail(j, all, l->series, err, "'%s' has %" PRId64 " numbers, and should have %" PRId64,
+                                 l->series, series->n, l->n);
+        const double value = series->value[l->i];
+        if (value >= l->least && value <= l->most && (!l->is_whole || value == floor(value))) return TTN_OK;
+        return ttn_json_fail(j, all, l->series, err,
+                             "number %" PRId64 " of '%s' is %.17g, and should be a %snumber from %.17g to %.17g",
+                             l->i + 1, l->series, value, l->is_whole ? "whole " : "", l->least, l->most);
+    }
+    return TTN_OK; /* whoever needs it says that it is missing */
+}
+
+/* What a training run goes on from. */
+static ttn_status check_series_read(const ttn_run_state_file *f, const ttn_json *j, ttn_error *err)
+{
+    const ttn_run_state *s = &f->state;
+    const double *skipped = ttn_run_state_series(s, TTN_SERIES_SKIPPED, 2);
+    const double steps = (double)s->step, most = (double)MOST_COUNT;
+    const limit limits[] = {
+        {TTN_SERIES_SKIPPED, 2, 0, 1, 0, steps},
+        {TTN_SERIES_SKIPPED, 2, 1, 1, 0, skipped ? skipped[0] : steps}, /* those in a row are among all */
+        {TTN_SERIES_RESIDUES, 1, 0, 1, 0, most},
+        {TTN_SERIES_BEST, 2, 0, 1, -1, steps},
+        {TTN_SERIES_BEST, 2, 1, 0, 0, DBL_MAX},
+        {TTN_SERIES_LONGEST, 1, 0, 1, 0, most},
+    };
+    ttn_status status = TTN_OK;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits && status == TTN_OK; i++)
+        status = check_number(s, j, &limits[i], err);
+    return status;
+}
+
 static ttn_status read_root(ttn_run_state_file *f, const ttn_json *j, ttn_error *err)
 {
     static const char *const keys[] = {"titin_version", "date",  "date_seconds", "step",           "cursor",
@@ -271,14 +337,16 @@ static ttn_status read_root(ttn_run_state_file *f, const ttn_json *j, ttn_error 
     ttn_run_state *s = &f->state;
     ttn_status status = ttn_json_only(j, root, keys, sizeof keys / sizeof *keys, err);
     if (status == TTN_OK) status = read_text(f, j, root, "titin_version", &s->titin, err);
-    if (status == TTN_OK) status = ttn_json_integer(j, root, "date_seconds", INT64_MIN, INT64_MAX, &s->date, err);
-    if (status == TTN_OK) status = ttn_json_integer(j, root, "step", 0, INT64_MAX, &s->step, err);
+    if (status == TTN_OK) status = ttn_json_integer(j, root, "date_seconds", 0, LAST_DATE, &s->date, err);
+    if (status == TTN_OK) status = ttn_json_integer(j, root, "step", 0, MOST_COUNT, &s->step, err);
     if (status == TTN_OK) status = read_cursor(f, j, err);
     if (status == TTN_OK) status = read_numbers(f, j, "seeds", &s->seed, &s->n_seed, err);
     if (status == TTN_OK) status = read_numbers(f, j, "draws", &s->draw, &s->n_draw, err);
     if (status == TTN_OK) status = read_series(f, j, err);
     if (status == TTN_OK) status = read_exactness(f, j, err);
     if (status == TTN_OK) status = read_config(f, j, err);
+    if (status == TTN_OK) status = check_cursor(f, j, err);
+    if (status == TTN_OK) status = check_series_read(f, j, err);
     return status;
 }
 
@@ -297,6 +365,13 @@ ttn_status ttn_run_state_read(const char *path, ttn_run_state_file **ret, ttn_er
     else
         ttn_run_state_close(f);
     return status;
+}
+
+const double *ttn_run_state_series(const ttn_run_state *s, const char *name, int64_t n)
+{
+    for (int i = 0; i < s->n_series; i++)
+        if (strcmp(s->series[i].name, name) == 0 && s->series[i].n == n) return s->series[i].value;
+    return NULL;
 }
 
 const ttn_run_state *ttn_run_state_of(const ttn_run_state_file *f)

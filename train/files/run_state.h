@@ -25,6 +25,12 @@ typedef struct {
     int64_t n;
 } ttn_named_series;
 
+/* Series that a training run writes (train/resume.h); their numbers are checked when they are read. */
+#define TTN_SERIES_SKIPPED  "skipped"  /* steps that were not finite: all, and the last ones in a row */
+#define TTN_SERIES_RESIDUES "residues" /* seen */
+#define TTN_SERIES_BEST     "best"     /* the step of the lowest val/loss, -1: none was evaluated; that loss */
+#define TTN_SERIES_LONGEST  "longest"  /* ttn_model_use's */
+
 /* Texts and lists are the caller's, or the ttn_run_state_file's that they were read from. Names are unique in a list. */
 typedef struct {
     int64_t step; /* optimizer steps done */
@@ -58,11 +64,15 @@ TTN_MUST_USE ttn_status ttn_run_state_write(const ttn_run_state *s,
 
 typedef struct ttn_run_state_file ttn_run_state_file;
 
-/* *ret is the caller's. TTN_ECHECKPOINT when it is not what the function above writes, or the configuration is not the
- * one whose checksum stands beside it. */
+/* *ret is the caller's. TTN_ECHECKPOINT when it is not what the function above writes, the configuration is not the one
+ * whose checksum stands beside it, or a number cannot be: counts are from 0 to 2^53, the cursor is no further than the
+ * steps lead, and the series above are within the steps. */
 TTN_MUST_USE ttn_status ttn_run_state_read(const char *path, ttn_run_state_file **ret, ttn_error *err);
 const ttn_run_state *ttn_run_state_of(const ttn_run_state_file *f); /* borrowed */
 void ttn_run_state_close(ttn_run_state_file *f);                    /* NULL is fine */
+
+/* The numbers of a series of that name and length; NULL: there is none. */
+const double *ttn_run_state_series(const ttn_run_state *s, const char *name, int64_t n);
 
 /* A deep copy; *ret is the caller's, ended by ttn_run_state_close. */
 TTN_MUST_USE ttn_status ttn_run_state_copy(const ttn_run_state *s, ttn_run_state_file **ret, ttn_error *err);
