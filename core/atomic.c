@@ -32,6 +32,7 @@ struct ttn_atomic {
     int parent;      /* the folder that both lie in */
     int is_folder;
     int is_link;  /* a symbolic link itself, not what it leads to */
+    int is_own;   /* a file: a symbolic link that is there is replaced, too */
     int keeps;    /* what is there, of whatever kind, gets another name */
     int replaces; /* `old` holds */
     struct stat old;
@@ -87,6 +88,7 @@ static ttn_status follow_links(ttn_atomic *a, const char *path, const char **ret
             return fail(a, ttn_disk_fault(error), error, "be written", "", err);
         }
         *ret = path;
+        if (a->replaces && a->is_own && S_ISLNK(a->old.st_mode)) a->replaces = 0; /* whose rights are nothing to keep */
         if (!a->replaces || a->is_link || a->keeps || !S_ISLNK(a->old.st_mode)) return TTN_OK;
         a->replaces = 0;
         ssize_t n = readlink(path, target, sizeof target - 1);
@@ -263,6 +265,11 @@ static ttn_status create(const char *path, ttn_atomic kind, ttn_atomic **ret, tt
 ttn_status ttn_atomic_file_create(const char *path, ttn_atomic **ret, ttn_error *err)
 {
     return create(path, (ttn_atomic){0}, ret, err);
+}
+
+ttn_status ttn_atomic_file_create_own(const char *path, ttn_atomic **ret, ttn_error *err)
+{
+    return create(path, (ttn_atomic){.is_own = 1}, ret, err);
 }
 
 ttn_status ttn_atomic_folder_create(const char *path, ttn_atomic **ret, ttn_error *err)
@@ -545,7 +552,7 @@ void ttn_atomic_destroy(ttn_atomic *a)
 ttn_status ttn_atomic_save(const char *path, const void *bytes, size_t n, ttn_error *err)
 {
     ttn_atomic *a;
-    ttn_status status = ttn_atomic_file_create(path, &a, err);
+    ttn_status status = ttn_atomic_file_create_own(path, &a, err);
     if (status == TTN_OK) status = ttn_atomic_write(a, bytes, n, err);
     if (status == TTN_OK) status = ttn_atomic_commit(a, err);
     ttn_atomic_destroy(a);

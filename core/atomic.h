@@ -15,8 +15,8 @@
  * writer that was killed (or see ttn_atomic_leftover): ttn_atomic_sweep, ttn_atomic_sweep_dead. A temporary file is
  * locked (flock, shared) while it has a writer.
  *
- * Links: where the final name is a symbolic link, what it points to is written and the link stays. A hard link is
- * broken: its other names keep the previous contents.
+ * Links: where the final name is a symbolic link, what it points to is written and the link stays, but for those calls
+ * that say otherwise. A hard link is broken: its other names keep the previous contents.
  * Permissions: those of what is replaced, and its owner and group as far as this process may give them; where it may
  * not, group rights shrink to everybody's. A new file gets 0666, a new folder 0777, less the umask. ACLs and extended
  * attributes are not kept.
@@ -36,6 +36,10 @@ typedef struct ttn_atomic ttn_atomic;
  * TTN_EINVAL when the path cannot be one of a file (its folder is missing, it is a folder, a device, too long, …),
  * TTN_EIO when the system refuses, TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_atomic_file_create(const char *path, ttn_atomic **ret, ttn_error *err);
+
+/* The same, but a symbolic link at `path` is replaced by the file and not followed, and what it points to stays as it is:
+ * for files of a folder that somebody else may have filled. */
+TTN_MUST_USE ttn_status ttn_atomic_file_create_own(const char *path, ttn_atomic **ret, ttn_error *err);
 
 /* The same for a folder: it starts empty, the caller makes what it wants under ttn_atomic_path and has closed it
  * before the commit. A folder that is there already is swapped for the new one (renameat2, one step), then removed.
@@ -83,7 +87,7 @@ const char *ttn_atomic_leftover(const ttn_atomic *a);
 /* Ends it; without a commit everything that was written is removed. NULL is fine. */
 void ttn_atomic_destroy(ttn_atomic *a);
 
-/* All of it for a file whose n bytes are there already: create, write, commit. */
+/* All of it for a file whose n bytes are there already: ttn_atomic_file_create_own, write, commit. */
 TTN_MUST_USE ttn_status ttn_atomic_save(const char *path, const void *bytes, size_t n, ttn_error *err);
 
 /* ---- what else must not be seen half done ---- */

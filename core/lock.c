@@ -195,19 +195,25 @@ static ttn_status system_says(const ttn_lock *l, const char *doing, int error, t
                     strerror(error), ttn_disk_advice(error));
 }
 
-/* When something other than a file has the name, that is the reason a person can do something about. */
-static ttn_status cannot_open(const ttn_lock *l, int error, ttn_error *err)
+static ttn_status is_no_lock(const ttn_lock *l, const struct stat *about, ttn_error *err)
 {
     char shown[TTN_TAIL_ROOM];
-    struct stat about;
-    if (lstat(l->path, &about) != 0 || S_ISREG(about.st_mode)) return system_says(l, "opened", error, err);
     return TTN_FAIL(err, TTN_EINVAL,
                     "%s: is a %s, and the file that says who writes here is to have this name; move it away and try "
                     "again",
                     ttn_text_tail(l->path, shown),
-                    S_ISLNK(about.st_mode)   ? "link"
-                    : S_ISDIR(about.st_mode) ? "folder"
-                                             : "device, pipe or socket");
+                    S_ISLNK(about->st_mode)   ? "link"
+                    : S_ISDIR(about->st_mode) ? "folder"
+                    : S_ISREG(about->st_mode) ? "file with several names (hard links)"
+                                              : "device, pipe or socket");
+}
+
+/* When something other than a file has the name, that is the reason a person can do something about. */
+static ttn_status cannot_open(const ttn_lock *l, int error, ttn_error *err)
+{
+    struct stat about;
+    if (lstat(l->path, &about) != 0 || S_ISREG(about.st_mode)) return system_says(l, "opened", error, err);
+    return is_no_lock(l, &about, err);
 }
 
 /* Is the file that is open still the one of that name? */
@@ -227,6 +233,9 @@ static ttn_status lock_file(ttn_lock *l, int *held, ttn_error *err)
         int locked = TEMP_FAILURE_RETRY(flock(l->fd, LOCK_EX | LOCK_NB)) == 0;
         int error = errno;
         *held = !locked && error == EWOULDBLOCK;
+        struct stat about;
+        if (!*held && fstat(l->fd, &about) == 0 && (!S_ISREG(about.st_mode) || about.st_nlink > 1))
+            return is_no_lock(l, &about, err); /* a line written to it would be written elsewhere, too */
         int has_none = error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL;
         if (!locked && !*held && !has_none) return system_says(l, "taken", error, err);
         if (is_in_place(l)) return TTN_OK;

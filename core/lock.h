@@ -14,6 +14,7 @@
  *     clocks of both; with a clock that is ahead that may be never, and the message says so.
  * On a file system without any flock two processes that start within the same millisecond could both take it.
  *
+ * Something else of that name, a link, also a hard one, is refused and left as it is.
  * The file stays, empty, when the lock is given back: removing it would let two processes lock two files of one name.
  */
 #ifndef TTN_LOCK_H

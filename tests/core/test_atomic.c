@@ -1129,6 +1129,32 @@ static void links_stay_and_what_they_point_to_is_written(void **state)
     assert_fails(ttn_atomic_file_create(in_place("loop a"), &a, &err), TTN_EINVAL, &err, "symbolic links");
 }
 
+/* Also one that leads nowhere, and one to a folder: what it leads to is neither made nor changed, and its rights are nobody's. */
+static void own_file_takes_the_place_of_a_link(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"disk/real", "disk/not yet", "disk", "link"};
+    struct stat about;
+    ttn_error err = {0};
+    const mode_t mask = umask(022);
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        new_place();
+        assert_int_equal(mkdir(in_place("disk"), 0777), 0);
+        save_text(in_place("disk/real"), "theirs");
+        assert_int_equal(symlink(targets[i], in_place("link")), 0);
+        assert_ok(ttn_atomic_save(in_place("link"), "ours", 4, &err), &err);
+        assert_text(in_place("link"), "ours");
+        assert_int_equal(lstat(in_place("link"), &about), 0);
+        assert_true(S_ISREG(about.st_mode));
+        assert_int_equal(about.st_mode & 0777, 0644);
+        assert_text(in_place("disk/real"), "theirs");
+        assert_int_not_equal(lstat(in_place("disk/not yet"), &about), 0);
+        assert_int_equal(temporaries(place, NULL) + temporaries(in_place("disk"), NULL), 0);
+    }
+    umask(mask);
+    assert_fails(ttn_atomic_save(in_place("disk"), "ours", 4, &err), TTN_EINVAL, &err, "is a folder");
+}
+
 static mode_t mode_of(const char *path)
 {
     struct stat about;
@@ -1947,6 +1973,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(file_is_never_swapped),
         cmocka_unit_test(contents_are_on_the_disk_before_the_name_and_the_name_before_success),
         cmocka_unit_test(links_stay_and_what_they_point_to_is_written),
+        cmocka_unit_test(own_file_takes_the_place_of_a_link),
         cmocka_unit_test(permissions_are_those_of_what_was_there_or_the_usual),
         cmocka_unit_test(owner_stays_where_it_may),
         cmocka_unit_test(rights_of_a_group_do_not_pass_to_another),

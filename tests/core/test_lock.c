@@ -376,6 +376,24 @@ static void lock_that_cannot_be_is_a_status(void **state)
     assert_int_equal(mkdir(path, 0777), 0);
     err = (ttn_error){0};
     assert_fails(ttn_lock_take(path, NULL, NULL, &l, &err), TTN_EINVAL, &err, "is a folder, and the file");
+    /* A line written to it would be written to what else it is. */
+    new_place();
+    char other[PATH_MAX + 8];
+    snprintf(other, sizeof other, "%s.other", path);
+    FILE *f = fopen(other, "w");
+    assert_non_null(f);
+    fputs("theirs", f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(link(other, path), 0);
+    err = (ttn_error){0};
+    assert_fails(ttn_lock_take(path, NULL, NULL, &l, &err), TTN_EINVAL, &err, "several names (hard links)");
+    struct stat about;
+    assert_int_equal(stat(other, &about), 0);
+    assert_int_equal(about.st_size, 6);
+    new_place();
+    assert_int_equal(mkfifo(path, 0600), 0);
+    err = (ttn_error){0};
+    assert_fails(ttn_lock_take(path, NULL, NULL, &l, &err), TTN_EINVAL, &err, "is a device, pipe or socket");
     static char name[PATH_MAX + 1];
     memset(name, 'n', sizeof name - 1);
     err = (ttn_error){0};
