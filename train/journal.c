@@ -32,9 +32,9 @@ ttn_status ttn_journal_open(const char *run, int64_t step, const ttn_clock *cloc
     if (!j) return TTN_ENOMEM;
     j->log = log;
     (void)gethostname(host, sizeof host - 1); /* a name in a file's name; without it the file is as good */
-    ttn_status status = ttn_run_path(run, "metrics.jsonl", path, err);
+    ttn_status status = ttn_run_path(run, TTN_RUN_METRICS, path, err);
     if (status == TTN_OK) status = ttn_metrics_log_open(path, step, keep, j, clock, log, &j->lines, err);
-    if (status == TTN_OK) status = ttn_run_path(run, "tb", path, err);
+    if (status == TTN_OK) status = ttn_run_path(run, TTN_RUN_EVENTS, path, err);
     /* Records bear the number of steps that are done, so the next one is of step + 1, and those of `step` stay. */
     if (status == TTN_OK) status = ttn_event_file_create(path, host, step + 1, clock, &j->events, err);
     if (status == TTN_OK)

@@ -21,24 +21,38 @@ static int is_there(const char *folder, const char *name)
     return stat(path, &about) == 0;
 }
 
-/* The best checkpoint of a run, else the newest whole one. */
+/* The best checkpoint of a run; *ret NULL with TTN_OK: it cannot be had, and why has the reason. */
+static ttn_status open_best(const char *path, ttn_checkpoint **ret, ttn_error *why, ttn_error *err)
+{
+    char best[PATH_MAX], name[TTN_STEP_NAME], shown[TTN_TAIL_ROOM];
+    int is_other = 0;
+    const int64_t step = ttn_run_best(path);
+    *ret = NULL;
+    if (step < 0) {
+        (void)TTN_FAIL(why, TTN_ECHECKPOINT, "it is not known, as the run has evaluated none");
+        return TTN_OK;
+    }
+    if (snprintf(best, sizeof best, "%s/ckpt/%s", path, ttn_step_name(step, name)) >= (int)sizeof best)
+        return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long", ttn_text_tail(path, shown));
+    ttn_status status = ttn_checkpoint_open(best, ret, &is_other, why);
+    if (status == TTN_OK || (status == TTN_ECHECKPOINT && !is_other)) return TTN_OK;
+    return TTN_FAIL(err, status, "%s", why->text);
+}
+
 static ttn_status open_run(const char *path, const ttn_log *log, ttn_checkpoint **ret, ttn_error *err)
 {
-    char best[PATH_MAX], shown[TTN_TAIL_ROOM];
+    char shown[TTN_TAIL_ROOM];
     ttn_error why = {0};
-    *ret = NULL;
-    const int64_t step = ttn_run_best(path);
-    char name[TTN_STEP_NAME];
-    if (step >= 0 && snprintf(best, sizeof best, "%s/ckpt/%s", path, ttn_step_name(step, name)) < (int)sizeof best) {
-        int is_other = 0;
-        ttn_status status = ttn_checkpoint_open(best, ret, &is_other, &why);
-        if (status == TTN_OK) return TTN_OK;
-        if (status != TTN_ECHECKPOINT || is_other) return TTN_FAIL(err, status, "%s", why.text);
-        ttn_log_say(log, TTN_LOG_WARNING, "the best checkpoint is passed over: %s", why.text);
-    }
-    ttn_status status = ttn_run_newest(path, log, ret, err);
+    ttn_text_tail(path, shown);
+    ttn_status status = open_best(path, ret, &why, err);
     if (status != TTN_OK || *ret) return status;
-    return TTN_FAIL(err, TTN_ECHECKPOINT, "%s: this run has not saved a checkpoint yet", ttn_text_tail(path, shown));
+    status = ttn_run_newest(path, log, ret, err);
+    if (status == TTN_OK && !*ret)
+        status = TTN_FAIL(err, TTN_ECHECKPOINT, "%s: this run has not saved a checkpoint yet", shown);
+    if (status == TTN_OK)
+        ttn_log_say(log, TTN_LOG_WARNING, "%s: the newest checkpoint, step %" PRId64 ", is taken for the best: %s",
+                    shown, ttn_checkpoint_state(*ret)->step, why.text);
+    return status;
 }
 
 /* A folder: *ret is its checkpoint. */

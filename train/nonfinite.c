@@ -1,8 +1,10 @@
+#include <dirent.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "core/atomic.h"
 #include "train/files/checkpoint.h"
 #include "train/files/json.h"
@@ -17,8 +19,36 @@ static ttn_status path_is_too_long(const char *path, ttn_error *err)
 ttn_status ttn_nonfinite_path(const char *run, int64_t step, char *text, ttn_error *err)
 {
     char name[TTN_STEP_NAME];
-    const int n = snprintf(text, PATH_MAX, "%s/nan-%s", run, ttn_step_name(step, name));
+    const int n = snprintf(text, PATH_MAX, "%s/" TTN_RUN_NONFINITE "%s", run, ttn_step_name(step, name));
     return n < PATH_MAX ? TTN_OK : path_is_too_long(run, err);
+}
+
+/* ---- what was there ---- */
+
+static const char STEP_JSON[] = "step.json";
+
+static int is_own(const char *folder, const char *name)
+{
+    char path[PATH_MAX], reason[TTN_REASON];
+    struct stat about;
+    int64_t step;
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path || lstat(path, &about) != 0) return 0;
+    if (strcmp(name, STEP_JSON) == 0) return S_ISREG(about.st_mode);
+    return ttn_step_parse(name, &step) && ttn_run_may_replace(path, reason);
+}
+
+/* Is there nothing, or a folder that holds what an earlier try wrote and nothing else? */
+static int may_replace(const char *folder)
+{
+    struct stat about;
+    if (lstat(folder, &about) != 0) return 1;
+    DIR *d = S_ISDIR(about.st_mode) ? opendir(folder) : NULL;
+    if (!d) return 0;
+    int is_ours = 1;
+    for (struct dirent *e = readdir(d); e && is_ours; e = readdir(d))
+        is_ours = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || is_own(folder, e->d_name);
+    closedir(d);
+    return is_ours;
 }
 
 /* ---- step.json ---- */
@@ -82,7 +112,8 @@ static ttn_status write_json(const char *folder, const json_t *root, ttn_error *
 {
     char path[PATH_MAX];
     ttn_atomic *a = NULL;
-    if (snprintf(path, sizeof path, "%s/step.json", folder) >= (int)sizeof path) return path_is_too_long(folder, err);
+    if (snprintf(path, sizeof path, "%s/%s", folder, STEP_JSON) >= (int)sizeof path)
+        return path_is_too_long(folder, err);
     ttn_status status = ttn_atomic_file_create(path, &a, err);
     if (status == TTN_OK) status = ttn_json_dump(root, take_text, a, err);
     if (status == TTN_OK) status = ttn_atomic_commit(a, err);
@@ -128,12 +159,16 @@ static ttn_status write_folder(const char *path, ttn_trainer *t, const ttn_step 
 {
     ttn_atomic *folder = NULL;
     ttn_error unsaved = {0};
-    ttn_status status = ttn_atomic_folder_create(path, &folder, err);
+    ttn_status status = may_replace(path) ? ttn_atomic_folder_create(path, &folder, err)
+                                          : ttn_atomic_folder_create_beside(path, &folder, err);
     if (status == TTN_OK) status = write_description(ttn_atomic_path(folder), t, step, shard, why, err);
     /* Where weights themselves are not finite there is no checkpoint, and the one before must do for a replay. */
     if (status == TTN_OK && write_checkpoint(ttn_atomic_path(folder), t, state, &unsaved) != TTN_OK)
         ttn_log_say(log, TTN_LOG_WARNING, "%s has no checkpoint of its own: %s", path, unsaved.text);
     if (status == TTN_OK) status = ttn_atomic_commit(folder, err);
+    if (status == TTN_OK && ttn_atomic_kept(folder))
+        ttn_log_say(log, TTN_LOG_WARNING, "%s held something that is not its own and is now called %s", path,
+                    ttn_atomic_kept(folder));
     ttn_atomic_destroy(folder);
     return status;
 }

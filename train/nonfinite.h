@@ -18,7 +18,8 @@ enum { TTN_NONFINITE_MOST = 3 };
 TTN_MUST_USE ttn_status ttn_nonfinite_path(const char *run, int64_t step, char *text, ttn_error *err);
 
 /* Write the folder of a step that was skipped. The weights are still those it was made with; state is the one before it. A
- * folder of that name from an earlier try is replaced. why (empty: not found) is filled with what was found out. */
+ * folder of that name from an earlier try is replaced; anything else of that name is renamed to the first free NAME.kept-N,
+ * which log is told. why (empty: not found) is filled with what was found out. */
 TTN_MUST_USE ttn_status ttn_nonfinite_write(const char *run, ttn_trainer *t, const ttn_step *step,
                                             const ttn_run_state *state, const ttn_log *log, ttn_error *ret_why,
                                             ttn_error *err);

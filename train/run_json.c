@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "train/files/json.h"
+#include "train/files/run_folder.h"
 #include "train/run_json.h"
 
 static int set(json_t *object, const char *key, json_t *value)
@@ -88,7 +89,7 @@ static ttn_status take_text(void *ctx, const char *bytes, size_t n, ttn_error *e
 static ttn_status write_tree(const char *path, const json_t *root, ttn_error *err)
 {
     ttn_atomic *a = NULL;
-    ttn_status status = ttn_atomic_file_create(path, &a, err);
+    ttn_status status = ttn_atomic_file_create_own(path, &a, err);
     if (status == TTN_OK) status = ttn_json_dump(root, take_text, a, err);
     if (status == TTN_OK) status = ttn_atomic_commit(a, err);
     ttn_atomic_destroy(a);
@@ -98,8 +99,8 @@ static ttn_status write_tree(const char *path, const json_t *root, ttn_error *er
 ttn_status ttn_run_json_write(const char *run, const ttn_run_start_facts *f, const ttn_log *log, ttn_error *err)
 {
     char path[PATH_MAX];
-    if (snprintf(path, sizeof path, "%s/run.json", run) >= (int)sizeof path)
-        return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long", run);
+    ttn_status status = ttn_run_path(run, TTN_RUN_STARTS, path, err);
+    if (status != TTN_OK) return status;
     json_t *root = json_object();
     json_t *starts = starts_in(path, log);
     int failed = json_array_append_new(starts, start_of(f));
@@ -108,7 +109,7 @@ ttn_status ttn_run_json_write(const char *run, const ttn_run_start_facts *f, con
     failed |= set(root, "seed", json_integer(f->seed));
     failed |= set(root, "data", data_of(f->data));
     failed |= set(root, "starts", starts);
-    ttn_status status = failed ? TTN_FAIL(err, TTN_ENOMEM, "%s: out of memory", path) : write_tree(path, root, err);
+    status = failed ? TTN_FAIL(err, TTN_ENOMEM, "%s: out of memory", path) : write_tree(path, root, err);
     json_decref(root);
     return status;
 }

@@ -91,7 +91,7 @@ static ttn_status write_report(const ttn_training *t, ttn_facts *data, ttn_facts
         .resume = t->options.resume,
         .advice = &advice,
     };
-    ttn_status status = ttn_run_path(t->facts.folder, "report.html", path, err);
+    ttn_status status = ttn_run_path(t->facts.folder, TTN_RUN_REPORT, path, err);
     return status == TTN_OK ? ttn_report_save(&report, path, err) : status;
 }
 
@@ -100,7 +100,7 @@ static ttn_status write_both(const ttn_training *t, ttn_error *err)
     char path[PATH_MAX];
     ttn_facts *data = NULL, *environment = NULL;
     const ttn_history *h = ttn_journal_history(t->journal);
-    ttn_status status = ttn_run_path(t->facts.folder, "loss.svg", path, err);
+    ttn_status status = ttn_run_path(t->facts.folder, TTN_RUN_CURVE, path, err);
     if (status == TTN_OK && ttn_curve_is_there(h, TTN_CURVE_LOSS))
         status = ttn_curve_save(h, TTN_CURVE_LOSS, t->facts.folder, path, err);
     if (status == TTN_OK) status = ttn_facts_create(&data, err);

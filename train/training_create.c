@@ -30,7 +30,7 @@ static ttn_status check_is_new(const char *folder, ttn_error *err)
                           ": --resume goes on with it; a new one needs another folder, train.out=FOLDER",
                           folder, step[0]);
     ttn_free(step);
-    if (status == TTN_OK) status = ttn_run_path(folder, "config.resolved.yaml", path, err);
+    if (status == TTN_OK) status = ttn_run_path(folder, TTN_RUN_CONFIG, path, err);
     if (status == TTN_OK && stat(path, &about) == 0)
         status = TTN_FAIL(err, TTN_EINVAL,
                           "%s: there is a run that was never saved: --resume begins it again; or name another folder, "
@@ -342,7 +342,7 @@ static ttn_status write_run(const ttn_training *t, ttn_error *err)
         .blas = t->blas.kernel,
         .threads = o->n_thread,
     };
-    ttn_status status = ttn_run_path(o->folder, "config.resolved.yaml", path, err);
+    ttn_status status = ttn_run_path(o->folder, TTN_RUN_CONFIG, path, err);
     if (status == TTN_OK) status = ttn_config_save(o->config, path, err);
     if (status == TTN_OK) status = ttn_run_json_write(o->folder, &start, o->log, err);
     return status;
@@ -359,6 +359,7 @@ static ttn_status open_files(ttn_training *t, ttn_error *err)
     if (status == TTN_OK)
         status = ttn_saver_create(t->folder, ttn_trainer_weights(t->trainer), NULL, NULL, 0, &saver, &t->saver, err);
     if (status == TTN_OK) find_last_evaluation(t);
+    if (status == TTN_OK && t->standing.best_step >= 0) ttn_run_restore_best(t->folder, t->standing.best_step);
     return status == TTN_OK ? write_run(t, err) : status;
 }
 

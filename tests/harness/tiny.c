@@ -47,12 +47,8 @@ static ttn_weights *make_weights(const ttn_config *c, uint64_t seed)
     return w;
 }
 
-void tiny_save(const char *path, uint64_t seed, const char *const *setting)
-{
-    tiny_save_step(path, TINY_STEP, seed, setting);
-}
-
-void tiny_save_step(const char *path, int64_t step, uint64_t seed, const char *const *setting)
+/* best: the step that the state calls the best; -1: none. */
+static void save(const char *path, int64_t step, uint64_t seed, int64_t best, const char *const *setting)
 {
     ttn_error err = {0};
     ttn_config_table *table;
@@ -63,12 +59,13 @@ void tiny_save_step(const char *path, int64_t step, uint64_t seed, const char *c
     ttn_weights *w = make_weights(c, seed);
     assert_ok(ttn_config_resolved(c, &text, &err), &err);
     const double longest = LONGEST;
-    const ttn_named_series series = {"longest", &longest, 1};
+    const double best_of_run[] = {(double)best, best < 0 ? 0 : 2.5};
+    const ttn_named_series series[] = {{"longest", &longest, 1}, {"best", best_of_run, 2}};
     const ttn_run_state state = {
         .step = step,
         .config = text,
-        .series = &series,
-        .n_series = 1,
+        .series = series,
+        .n_series = 2,
         .device = "cpu",
         .kernel = "Zen",
         .row_tile = TTN_BATCH_TILE,
@@ -84,6 +81,21 @@ void tiny_save_step(const char *path, int64_t step, uint64_t seed, const char *c
     free(text);
     ttn_config_destroy(c);
     ttn_config_table_destroy(table);
+}
+
+void tiny_save(const char *path, uint64_t seed, const char *const *setting)
+{
+    save(path, TINY_STEP, seed, -1, setting);
+}
+
+void tiny_save_step(const char *path, int64_t step, uint64_t seed, const char *const *setting)
+{
+    save(path, step, seed, -1, setting);
+}
+
+void tiny_save_best(const char *path, int64_t step, uint64_t seed, int64_t best)
+{
+    save(path, step, seed, best, NULL);
 }
 
 void tiny_open(tiny *t, const char *path, uint64_t seed, const char *const *setting)

@@ -12,6 +12,8 @@ enum { TINY_STEP = 7, TINY_MOST_SETTINGS = 16 };
  * none), its weights as a function of the seed. */
 void tiny_save(const char *path, uint64_t seed, const char *const *setting);
 void tiny_save_step(const char *path, int64_t step, uint64_t seed, const char *const *setting); /* of another step */
+void tiny_save_best(const char *path, int64_t step, uint64_t seed,
+                    int64_t best); /* whose state calls `best` the best */
 
 /* Saved and loaded again, and what that needs. */
 typedef struct {

@@ -50,7 +50,7 @@ machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  
 journal.o  gethostname  # in the name of a file of events
 manifest.o  fstat|json_[a-z_]+  # trees of JSON, lengths of files
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
-metrics_log.o  stat|fstat|ftruncate  # a part of a line is taken back
+metrics_log.o  lstat|fstat|ftruncate  # a part of a line is taken back
 store_facts.o  memmem  # a word among the first bytes
 table.o   strtof  # the fewest digits of a float
 scale.o   log10  # how many digits a tick has
@@ -60,7 +60,7 @@ safetensors.o  json_[a-z_]+  # the index
 safetensors_info.o  stat  # what a folder holds
 safetensors_header.o  strcasecmp  # a type in small letters
 safetensors_write.o   lstat|json_[a-z_]+  # the index, and what stands in its way
-nonfinite.o  json_[a-z_]+  # trees of JSON
+nonfinite.o  json_[a-z_]+|lstat|opendir|readdir|closedir  # trees of JSON, and what an earlier try left
 replay.o  stat  # is there a checkpoint
 run_json.o  gethostname|getpid|access|json_[a-z_]+  # who ran it, and trees of JSON
 training_create.o  stat  # what is in a folder

@@ -182,7 +182,53 @@ static void of_a_run_the_best_is_taken_or_the_newest(void **state)
     assert_ok(load(&w, in_folder("without_best"), NULL, NULL, &m, &err), &err);
     assert_int_equal(m->step, 9);
     ttn_loaded_close(m);
-    assert_string_equal(w.said, "");
+    assert_contains(w.said,
+                    "without_best: the newest checkpoint, step 9, is taken for the best: it is not known, as the "
+                    "run has evaluated none");
+    tear_down(&w);
+}
+
+/* The state of the newest says which is the best, whatever has become of the link on the way through a zip or a bucket. */
+static void the_best_is_known_without_its_link(void **state)
+{
+    (void)state;
+    enum { BEST = 7, NEWEST = 11 };
+    static const char *const links[] = {NULL, "step-00000009", "nowhere"};
+    world w;
+    ttn_error err;
+    ttn_loaded *m;
+    build(&w);
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        char path[PATH_MAX], name[32];
+        snprintf(name, sizeof name, "best_of_state_%zu", i);
+        const char *run = in_folder(name);
+        make_run(run, links[i]);
+        tiny_save_best(join(path, run, "ckpt/step-00000011"), NEWEST, 3, BEST);
+        assert_ok(load(&w, run, NULL, NULL, &m, &err), &err);
+        assert_int_equal(m->step, BEST);
+        assert_string_equal(w.said, "");
+        ttn_loaded_close(m);
+    }
+    tear_down(&w);
+}
+
+/* It was removed by hand: the newest is taken, and that is said. */
+static void a_best_that_is_not_there_is_told(void **state)
+{
+    (void)state;
+    char path[PATH_MAX];
+    world w;
+    ttn_error err;
+    ttn_loaded *m;
+    build(&w);
+    const char *run = in_folder("best_is_gone");
+    make_run(run, NULL);
+    tiny_save_best(join(path, run, "ckpt/step-00000011"), 11, 3, 5);
+    assert_ok(load(&w, run, NULL, NULL, &m, &err), &err);
+    assert_int_equal(m->step, 11);
+    assert_contains(w.said, "the newest checkpoint, step 11, is taken for the best: ");
+    assert_contains(w.said, "step-00000005/MANIFEST.json: is missing");
+    ttn_loaded_close(m);
     tear_down(&w);
 }
 
@@ -198,7 +244,8 @@ static void a_damaged_best_is_passed_over_and_told(void **state)
     flip(run, "ckpt/step-00000007/model.safetensors", 4000);
     assert_ok(load(&w, run, NULL, NULL, &m, &err), &err);
     assert_int_equal(m->step, 9);
-    assert_contains(w.said, "warning: the best checkpoint is passed over: ");
+    assert_contains(w.said, "the newest checkpoint, step 9, is taken for the best: ");
+    assert_contains(w.said, "ckpt/step-00000007/model.safetensors: is damaged");
     ttn_loaded_close(m);
     flip(run, "ckpt/step-00000009/state.json", 10);
     assert_fails(load(&w, run, NULL, NULL, &m, &err), TTN_ECHECKPOINT, &err, "none can be used");
@@ -321,6 +368,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_checkpoint_is_what_was_saved),
         cmocka_unit_test(settings_stand_over_the_models_configuration),
         cmocka_unit_test(of_a_run_the_best_is_taken_or_the_newest),
+        cmocka_unit_test(the_best_is_known_without_its_link),
+        cmocka_unit_test(a_best_that_is_not_there_is_told),
         cmocka_unit_test(a_damaged_best_is_passed_over_and_told),
         cmocka_unit_test(a_file_of_weights_needs_its_configuration),
         cmocka_unit_test(what_is_no_model_is_told_for_what_it_is),

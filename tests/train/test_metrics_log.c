@@ -200,6 +200,38 @@ static void a_log_that_needs_no_cut_is_not_touched(void **state)
     assert_string_equal(said, "");
 }
 
+/* cp -al makes a copy of a run whose files have two names; somebody may plant a link. Neither gets what is measured here. */
+static void another_name_of_the_file_keeps_what_it_has(void **state)
+{
+    (void)state;
+    for (int is_symbolic = 0; is_symbolic < 2; is_symbolic++) {
+        ttn_error err = {0};
+        char other[PATH_MAX + 8];
+        ttn_metrics_log *l = open_log(0);
+        assert_ok(add_step(l, 10, 1, &err), &err);
+        ttn_metrics_log_close(l);
+        struct stat before, after;
+        snprintf(other, sizeof other, "%s.other", path);
+        (void)unlink(other);
+        if (is_symbolic) {
+            assert_int_equal(rename(path, other), 0);
+            assert_int_equal(symlink(other, path), 0);
+        } else {
+            assert_int_equal(link(path, other), 0);
+        }
+        assert_int_equal(stat(other, &before), 0);
+        assert_ok(ttn_metrics_log_open(path, 10, NULL, NULL, NULL, &to_said, &l, &err), &err);
+        assert_ok(add_step(l, 20, 1, &err), &err);
+        ttn_metrics_log_close(l);
+        assert_int_equal(stat(other, &after), 0);
+        assert_int_equal(before.st_size, after.st_size);
+        assert_int_equal(lstat(path, &after), 0);
+        assert_true(S_ISREG(after.st_mode) && after.st_size > before.st_size);
+        assert_non_null(strstr(contents(), "{\"step\":10,"));
+        assert_int_equal(unlink(other), 0);
+    }
+}
+
 static void lines_that_are_no_records_are_cut(void **state)
 {
     (void)state;
@@ -485,6 +517,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(numbers_read_back_to_the_bit, set_path),
         cmocka_unit_test_setup(later_lines_are_cut_and_that_is_told, set_path),
         cmocka_unit_test_setup(a_log_that_needs_no_cut_is_not_touched, set_path),
+        cmocka_unit_test_setup(another_name_of_the_file_keeps_what_it_has, set_path),
         cmocka_unit_test_setup(lines_that_are_no_records_are_cut, set_path),
         cmocka_unit_test_setup(a_torn_last_line_is_cut_wherever_it_is_torn, set_path),
         cmocka_unit_test_setup(keys_of_later_versions_are_kept_and_passed_over, set_path),

@@ -138,16 +138,87 @@ static void run_is_made_where_it_may_be(void **state)
     put("a file", "");
     err = (ttn_error){0};
     assert_fails(ttn_run_folder_open(in_run("a file"), NULL, NULL, &r, &err), TTN_EINVAL, &err, "is no folder");
-    /* checkpoints on another disk */
+    /* a run on another disk */
+    char elsewhere[PATH_MAX];
     new_run();
-    assert_int_equal(mkdir(run, 0777), 0);
-    assert_int_equal(mkdir(in_run("disk"), 0777), 0);
-    assert_int_equal(symlink("disk", in_run("ckpt")), 0);
+    snprintf(elsewhere, sizeof elsewhere, "%s.disk", run);
+    assert_int_equal(mkdir(elsewhere, 0777), 0);
+    assert_int_equal(symlink(elsewhere, run), 0);
     r = opened();
     write_step(10);
-    assert_true(is_there("disk/step-00000010"));
     assert_string_equal(steps(), "10");
     ttn_run_folder_close(r);
+}
+
+/* A tar archive that came from somebody else may have any of them, and `ln -s` to save space on a disk. */
+static void what_a_run_writes_to_is_no_link(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *what;
+    } own[] = {{"ckpt", "move that folder here in place of the link"},
+               {"tb", "move that folder here in place of the link"},
+               {"config.resolved.yaml", "remove the link, or put a copy of the file in its place"},
+               {"run.json", "remove the link"},
+               {"metrics.jsonl", "remove the link"},
+               {"loss.svg", "remove the link"},
+               {"report.html", "remove the link"},
+               {".lock", "move it away"}};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        for (int leads_nowhere = 0; leads_nowhere < 2; leads_nowhere++) {
+            ttn_error err = {0};
+            ttn_run_folder *r;
+            new_run();
+            assert_int_equal(mkdir(run, 0777), 0);
+            assert_int_equal(mkdir(in_run("elsewhere"), 0777), 0);
+            put("elsewhere/mine", "my only copy");
+            assert_int_equal(symlink(leads_nowhere ? "elsewhere/new"
+                                     : i < 2       ? "elsewhere"
+                                                   : "elsewhere/mine",
+                                     in_run(own[i].name)),
+                             0);
+            assert_fails(ttn_run_folder_open(run, NULL, NULL, &r, &err), TTN_EINVAL, &err, own[i].what);
+            assert_contains(err.text, own[i].name);
+            assert_contains(err.text, "is a link");
+            assert_null(r);
+            struct stat about;
+            assert_int_equal(stat(in_run("elsewhere/mine"), &about), 0);
+            assert_int_equal(about.st_size, 12);
+            assert_false(is_there("elsewhere/new"));
+            assert_int_equal(remove(in_run(own[i].name)), 0);
+            /* Nor anything else that is not what the run makes there. */
+            if (i < 2)
+                put(own[i].name, "a file");
+            else
+                assert_int_equal(mkdir(in_run(own[i].name), 0777), 0);
+            err = (ttn_error){0};
+            assert_fails(ttn_run_folder_open(run, NULL, NULL, &r, &err), TTN_EINVAL, &err, "move it away");
+            assert_int_equal(remove(in_run(own[i].name)), 0);
+            ttn_run_folder_close(opened()); /* and without it the run begins */
+        }
+}
+
+/* Its ckpt is a link to the one of a run that is being written: neither runs nor its own take from the other. */
+static void the_checkpoints_of_another_run_are_not_taken(void **state)
+{
+    (void)state;
+    char other[PATH_MAX];
+    ttn_error err = {0};
+    ttn_run_folder *writing, *r;
+    new_run();
+    writing = opened();
+    for (int64_t step = 10; step <= 50; step += 10)
+        write_step(step);
+    assert_int_equal(mkdir(in_run("ckpt/.step-00000060.tmp-1-0"), 0777), 0);
+    snprintf(other, sizeof other, "%s.b", run);
+    assert_int_equal(mkdir(other, 0777), 0);
+    strcat(other, "/ckpt");
+    assert_int_equal(symlink(in_run("ckpt"), other), 0);
+    other[strlen(other) - strlen("/ckpt")] = 0;
+    assert_fails(ttn_run_folder_open(other, NULL, NULL, &r, &err), TTN_EINVAL, &err, "is a link to ");
+    assert_string_equal(steps(), "50 40 30 20 10");
+    assert_true(is_there("ckpt/.step-00000060.tmp-1-0"));
+    ttn_run_folder_close(writing);
 }
 
 static int open_again(void *arg)
@@ -179,6 +250,8 @@ static void what_a_killed_process_left_is_taken_over_and_removed(void **state)
 {
     (void)state;
     new_run();
+    static const char *const left[] = {".config.resolved.yaml.tmp-99-0", ".run.json.tmp-99-1",
+                                       ".metrics.jsonl.tmp-99-0", ".loss.svg.tmp-99-0", ".report.html.tmp-99-12"};
     int ready[2];
     char byte;
     assert_int_equal(pipe(ready), 0);
@@ -192,6 +265,10 @@ static void what_a_killed_process_left_is_taken_over_and_removed(void **state)
         put("ckpt/.step-00000010.tmp-99-0/model.safetensors", "half");
         if (symlink("step-00000010", in_run("ckpt/.latest.tmp-99-0")) != 0) _exit(1);
         if (mkdir(in_run("ckpt/.step-00000005.trash-99-0"), 0777) != 0) _exit(1);
+        for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+            put(left[i], "half");
+        if (mkdir(in_run(".nan-step-00000007.tmp-99-0"), 0777) != 0) _exit(1);
+        put(".nan-step-00000007.tmp-99-0/step.json", "half");
         if (write(ready[1], "!", 1) != 1) _exit(1);
         for (;;)
             pause();
@@ -199,8 +276,10 @@ static void what_a_killed_process_left_is_taken_over_and_removed(void **state)
     assert_int_equal(read(ready[0], &byte, 1), 1);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    static const char *const foreign[] = {"ckpt/.step-00000010.tmp-mine", "ckpt/.notes.tmp-1-0", "ckpt/.latest",
-                                          "ckpt/.step-1.tmp-1-0", ".step-00000010.tmp-1-0"};
+    static const char *const foreign[] = {
+        "ckpt/.step-00000010.tmp-mine", "ckpt/.notes.tmp-1-0",    "ckpt/.latest",
+        "ckpt/.step-1.tmp-1-0",         ".step-00000010.tmp-1-0", ".notes.txt.tmp-99-0",
+        ".report.html.tmp-mine",        ".tb.tmp-99-0",           ".nan-step-00000008.tmp-99-0"};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         put(foreign[i], "");
     put("ckpt/.step-00000011.tmp-1-0", "a file, and checkpoints are folders");
@@ -208,6 +287,9 @@ static void what_a_killed_process_left_is_taken_over_and_removed(void **state)
     assert_false(is_there("ckpt/.step-00000010.tmp-99-0"));
     assert_false(is_there("ckpt/.latest.tmp-99-0"));
     assert_false(is_there("ckpt/.step-00000005.trash-99-0"));
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        if (is_there(left[i])) fail_msg("%s is still there", left[i]);
+    assert_false(is_there(".nan-step-00000007.tmp-99-0"));
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (!is_there(foreign[i])) fail_msg("%s is gone", foreign[i]);
     assert_true(is_there("ckpt/.step-00000011.tmp-1-0"));
@@ -287,11 +369,18 @@ static void latest_leads_to_the_last_one_saved(void **state)
     assert_string_equal(target, "step-00000020");
     assert_int_equal(remove(in_run("ckpt/latest")), 0);
     put("ckpt/latest", "somebody's");
-    assert_fails(ttn_run_set_latest(r, 30, &err), TTN_EINVAL, &err, "is no symbolic link");
+    for (int64_t step = 30; step <= 40; step += 10) {
+        assert_ok(ttn_run_set_latest(r, step, &err), &err);
+        assert_true(is_there("ckpt/latest.kept-1"));
+    }
+    assert_false(is_there("ckpt/latest.kept-2"));
+    assert_int_equal(readlink(in_run("ckpt/latest"), target, sizeof target - 1), 13);
+    assert_string_equal(target, "step-00000040");
+    assert_contains(saved_said, "ckpt/latest was no link");
     ttn_run_folder_close(r);
 }
 
-/* Neither counted nor removed, also when it is the oldest; a link that leads nowhere, or to no step, is none. */
+/* Neither counted nor removed, also when it is the oldest; a link that leads to no step is none. */
 static void the_best_stays_beside_the_newest(void **state)
 {
     (void)state;
@@ -316,6 +405,53 @@ static void the_best_stays_beside_the_newest(void **state)
     assert_int_equal(symlink("elsewhere", in_run("ckpt/best")), 0);
     assert_int_equal(ttn_run_best(run), -1);
     ttn_run_folder_close(r);
+}
+
+static const char *best_link(void)
+{
+    static char target[100];
+    const ssize_t n = readlink(in_run("ckpt/best"), target, sizeof target - 1);
+    target[n > 0 ? n : 0] = 0;
+    return target;
+}
+
+/* rclone, a bucket, zip and exFAT drop links, scp -r and cp -L make folders of them, and a link may lead to another step:
+ * the run knows its best one. */
+static void the_best_stays_without_its_link(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"lost", "a folder", "a file", "another", "nowhere"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        new_run();
+        ttn_error err = {0};
+        ttn_run_folder *r = opened();
+        for (int64_t step = 10; step <= 50; step += 10)
+            write_step(step);
+        if (i == 1) {
+            assert_int_equal(mkdir(in_run("ckpt/best"), 0777), 0);
+            put("ckpt/best/mine", "");
+        }
+        if (i == 2) put("ckpt/best", "step-00000010");
+        if (i == 3) assert_int_equal(symlink("step-00000030", in_run("ckpt/best")), 0);
+        if (i == 4) assert_int_equal(symlink("step-00000099", in_run("ckpt/best")), 0);
+        ttn_run_restore_best(r, 10);
+        assert_ok(ttn_run_retain(r, 1, -1, &saved_log, &err), &err);
+        assert_string_equal(steps(), "50 10");
+        assert_string_equal(best_link(), "step-00000010");
+        assert_contains(saved_said,
+                        "info: ckpt/best was no link to the best checkpoint, that of step 10, and is one again");
+        assert_int_equal(is_there("ckpt/best.kept-1/mine"), i == 1);
+        assert_int_equal(is_there("ckpt/best.kept-1"), i == 1 || i == 2);
+        /* Where it is right nothing is said. */
+        saved_forget();
+        ttn_run_restore_best(r, 10);
+        assert_string_equal(saved_said, "");
+        /* One that is not there any more is told, and is led to by nobody. */
+        ttn_run_restore_best(r, 11);
+        assert_contains(saved_said, "step-00000011: is not there, and was the best checkpoint so far");
+        assert_string_equal(best_link(), "step-00000010");
+        ttn_run_folder_close(r);
+    }
 }
 
 /* ---- saving beside the training ---- */
@@ -459,6 +595,13 @@ static void numbers_that_are_not_finite_are_told_and_not_saved(void **state)
     end(&x);
 }
 
+/* A ttn_shim watch: a file system without links. */
+static int has_no_links(void *ctx, const shim_call *call)
+{
+    (void)ctx;
+    return strcmp(call->name, "symlink") == 0 ? EPERM : 0;
+}
+
 static void what_fails_after_the_checkpoint_is_in_place_is_a_warning(void **state)
 {
     (void)state;
@@ -467,12 +610,32 @@ static void what_fails_after_the_checkpoint_is_in_place_is_a_warning(void **stat
     ttn_saver_report report;
     session x;
     start(&x, WIDTH, 2);
-    put("ckpt/latest", "somebody's");
+    shim_watch(has_no_links, NULL);
     assert_ok(begin_save(&x, 10, &err), &err);
     assert_ok(ttn_saver_wait(x.s, &report, &err), &err);
+    shim_watch(NULL, NULL);
     assert_int_equal(report.is_saved, 1);
-    assert_contains(report.warning, "is no symbolic link");
+    assert_contains(report.warning, "ckpt/latest: cannot create the temporary");
     assert_contains(saved_said, "warning: step 10 is saved, but ");
+    end(&x);
+}
+
+/* Also the best, and old ones go. */
+static void without_links_the_same_checkpoints_stay(void **state)
+{
+    (void)state;
+    new_run();
+    ttn_error err = {0};
+    session x;
+    start(&x, WIDTH, 2);
+    shim_watch(has_no_links, NULL);
+    for (int64_t step = 10; step <= 60; step += 10) {
+        if (step <= 20) ttn_saver_mark_best(x.s);
+        assert_ok(begin_save(&x, step, &err), &err);
+        assert_ok(ttn_saver_wait(x.s, NULL, &err), &err);
+    }
+    shim_watch(NULL, NULL);
+    assert_string_equal(steps(), "60 50 20");
     end(&x);
 }
 
@@ -504,6 +667,50 @@ static void folder_with_somebodys_file_is_not_replaced_but_renamed(void **state)
     assert_ok(ttn_saver_wait(x.s, NULL, &err), &err);
     assert_true(is_there("ckpt/step-00000010.kept-3/more.txt"));
     end(&x);
+}
+
+/* A folder or a link under the name of a file of titin's is somebody's, too. */
+static void what_has_the_name_of_a_file_and_is_none_is_not_removed(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"state.json", "model.safetensors", "optim-r0000-of-0001.safetensors",
+                                        "MANIFEST.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int kind = 0; kind < 3;
+             kind++) { /* a folder with a file, a link; a folder beside a whole checkpoint's files */
+            new_run();
+            ttn_error err = {0};
+            session x;
+            char inside[100], kept[100];
+            start(&x, WIDTH, 1);
+            if (kind == 2) {
+                assert_ok(begin_save(&x, 10, &err), &err);
+                assert_ok(ttn_saver_wait(x.s, NULL, &err), &err);
+            } else {
+                assert_int_equal(mkdir(in_run("ckpt/step-00000010"), 0777), 0);
+            }
+            put("mine", "my only copy");
+            snprintf(inside, sizeof inside, "ckpt/step-00000010/%s", names[i]);
+            (void)remove(in_run(inside));
+            if (kind == 1) {
+                assert_int_equal(symlink("../../mine", in_run(inside)), 0);
+            } else {
+                assert_int_equal(mkdir(in_run(inside), 0777), 0);
+                snprintf(inside, sizeof inside, "ckpt/step-00000010/%s/mine", names[i]);
+                put(inside, "my only copy");
+            }
+            assert_ok(begin_save(&x, 10, &err), &err);
+            assert_ok(ttn_saver_wait(x.s, NULL, &err), &err);
+            snprintf(kept, sizeof kept, "ckpt/step-00000010.kept-1/%s%s", names[i], kind == 1 ? "" : "/mine");
+            if (!is_there(kept)) fail_msg("%s is gone", kept);
+            assert_contains(saved_said, "holds something that is not its own");
+            /* Nor when it is old: what a manifest does not list, and whatever is none of its files. */
+            assert_ok(begin_save(&x, 20, &err), &err);
+            assert_ok(ttn_saver_wait(x.s, NULL, &err), &err);
+            assert_string_equal(steps(), "20");
+            assert_true(is_there(kept) && is_there("mine"));
+            end(&x);
+        }
 }
 
 /* A save that fails leaves the run with the checkpoint it had, also where that one would have to make way. */
@@ -657,9 +864,10 @@ static void old_checkpoints_go_also_where_somebody_has_the_name_of_the_link(void
     for (int64_t step = 10; step <= 50; step += 10) {
         assert_ok(begin_save(&x, step, &err), &err);
         assert_ok(ttn_saver_wait(x.s, &report, &err), &err);
-        assert_contains(report.warning, "is no symbolic link");
+        assert_string_equal(report.warning, "");
     }
     assert_string_equal(steps(), "50 40");
+    assert_true(is_there("ckpt/latest.kept-1"));
     end(&x);
 }
 
@@ -767,17 +975,22 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(name_and_step_are_one_to_one),
         cmocka_unit_test(run_is_made_where_it_may_be),
+        cmocka_unit_test(the_checkpoints_of_another_run_are_not_taken),
+        cmocka_unit_test(what_a_run_writes_to_is_no_link),
         cmocka_unit_test(second_process_is_refused_and_changes_nothing),
         cmocka_unit_test(what_a_killed_process_left_is_taken_over_and_removed),
         cmocka_unit_test(retention_keeps_the_newest_and_whatever_is_not_its_own),
         cmocka_unit_test(copy_under_the_name_of_another_step_is_passed_over),
         cmocka_unit_test(latest_leads_to_the_last_one_saved),
         cmocka_unit_test(the_best_stays_beside_the_newest),
+        cmocka_unit_test(the_best_stays_without_its_link),
         cmocka_unit_test(save_is_of_the_moment_it_was_asked_for),
         cmocka_unit_test(failure_is_told_once_and_the_next_save_goes_on),
         cmocka_unit_test(numbers_that_are_not_finite_are_told_and_not_saved),
         cmocka_unit_test(what_fails_after_the_checkpoint_is_in_place_is_a_warning),
+        cmocka_unit_test(without_links_the_same_checkpoints_stay),
         cmocka_unit_test(folder_with_somebodys_file_is_not_replaced_but_renamed),
+        cmocka_unit_test(what_has_the_name_of_a_file_and_is_none_is_not_removed),
         cmocka_unit_test(kill_while_a_checkpoint_makes_way_leaves_the_name_to_one_of_both),
         cmocka_unit_test(file_with_the_name_of_a_checkpoint_makes_way),
         cmocka_unit_test(checkpoint_that_is_to_make_way_stays_when_the_save_fails),

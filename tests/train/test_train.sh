@@ -2,7 +2,7 @@
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
 # chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 48
+plan 50
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -176,6 +176,23 @@ done
 rm -rf damaged && cp -r whole damaged
 for file in damaged/ckpt/step-*/model.safetensors; do printf X | dd of="$file" bs=1 seek=5000 conv=notrunc status=none; done
 refused 'checkpoints that are damaged, all of them' 4 'none can be used' train.out=damaged --resume
+
+# ---- a run that came from somebody else ----
+
+# Whatever a run has in its folder is a link to what is not its own: refused, and that stays as it was.
+mkdir outside && touched=
+while read -r name; do
+    rm -rf planted outside/* && cp -r whole planted
+    if [ -d "planted/$name" ]; then cp -r whole/ckpt/step-00000020 outside/; else echo mine > outside/mine; fi
+    before=$(find outside -type f -exec md5sum {} +)
+    rm -rf "planted/$name"
+    if [ -d "whole/$name" ]; then ln -s ../outside "planted/$name"; else ln -s ../outside/mine "planted/$name"; fi
+    train train.out=planted --resume --allow-change train.steps=24
+    [ "$code" = 2 ] && grep -q "planted/$name: is a link" <<< "$err" || touched+="$name: exit code $code: $err"$'\n'
+    [ "$(find outside -type f -exec md5sum {} +)" = "$before" ] || touched+="$name: what it leads to is otherwise"$'\n'
+done <<< "$(ls -A whole)"
+empty 'nothing is written through a link in the folder of a run' "$touched"
+same 'and all that a run has was tried' "$(ls -A whole | wc -l)" 8
 
 # ---- a disk that takes no more ----
 

@@ -376,11 +376,16 @@ static void the_best_checkpoint_stays(void **state)
     assert_ok(begin(&stopped, &err), &err);
     assert_int_equal(ttn_training_run(stopped.t, NULL), TTN_ESTOPPED);
     end(&stopped);
+    /* Also where the link was lost meanwhile: state.json knows the step, and the link is made again. */
+    char name[TTN_STEP_NAME];
+    assert_int_equal(remove(in_base("best-stopped/ckpt/best")), 0);
     session on = {.folder = stopped.folder, .setting = setting, .resumes = 1};
     complete(&on);
     assert_true(on.evaluated > 0);
     assert_int_equal(on.n_best, 0);
     assert_int_equal(ttn_run_best(on.folder), best);
+    assert_true(is_there(in_base("best-stopped/ckpt/%s/model.safetensors", ttn_step_name(best, name))));
+    assert_true(is_there(in_base("best-stopped/ckpt/best/model.safetensors")));
     end(&on);
 }
 
@@ -906,6 +911,44 @@ static void a_step_that_is_not_finite_is_skipped_and_written_down(void **state)
     assert_fails(ttn_replay_find(in_base("nan"), 0, path, &err), TTN_EINVAL, &err, "at or before step 0");
 }
 
+/* What has the name of the folder and is none of titin's gets another name: it is neither removed nor followed. */
+static void what_has_the_name_of_a_step_that_is_not_finite_is_kept(void **state)
+{
+    (void)state;
+    enum { WAYS = 5 };
+    for (int way = 0; way < WAYS; way++) {
+        ttn_error err = {0};
+        session s = {.folder = in_base("nan-way-%d", way), .poison_at = 5, .heal_at = 6};
+        assert_ok(begin(&s, &err), &err);
+        char folder[PATH_MAX / 2], elsewhere[PATH_MAX], command[3 * PATH_MAX];
+        snprintf(folder, sizeof folder, "%s/nan-step-00000005", s.folder);
+        static const char *const make[WAYS] = {
+            "mkdir '%s'; echo mine > '%s/mine'",                        /* a folder of somebody's */
+            "mkdir '%s.elsewhere'; echo mine > '%s.elsewhere/mine'",    /* and a link to it */
+            "mkdir -p '%s/step.json'; echo mine > '%s/step.json/mine'", /* in place of a file */
+            "mkdir -p '%s/step-00000005/state.json'; echo mine > '%s/step-00000005/state.json/mine'", /* deeper */
+            "mkdir '%s'; echo old > '%s/step.json'", /* as an earlier try left it */
+        };
+        snprintf(command, sizeof command, make[way], folder, folder);
+        assert_int_equal(system(command), 0);
+        if (way == 1) {
+            snprintf(elsewhere, sizeof elsewhere, "%s.elsewhere", folder);
+            assert_int_equal(symlink(elsewhere, folder), 0);
+        }
+        assert_ok(ttn_training_run(s.t, &err), &err);
+        end(&s);
+        size_t n;
+        char *text = contents(in_base("nan-way-%d/nan-step-00000005/step.json", way), &n);
+        assert_contains(text, "\"step\": 5");
+        free(text);
+        static const char *const mine[WAYS] = {".kept-1/mine", ".elsewhere/mine", ".kept-1/step.json/mine",
+                                               ".kept-1/step-00000005/state.json/mine", "/step.json"};
+        assert_true(is_there(in_base("nan-way-%d/nan-step-00000005%s", way, mine[way])));
+        assert_int_equal(is_there(in_base("nan-way-%d/nan-step-00000005.kept-1", way)), way < WAYS - 1);
+        if (way < WAYS - 1) assert_contains(s.said, "held something that is not its own and is now called ");
+    }
+}
+
 static void three_in_a_row_end_the_run_and_leave_the_good_checkpoint(void **state)
 {
     (void)state;
@@ -1005,6 +1048,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(files_are_packed_once_and_again_when_they_change),
         cmocka_unit_test(stopped_while_packing_nothing_is_left),
         cmocka_unit_test(a_step_that_is_not_finite_is_skipped_and_written_down),
+        cmocka_unit_test(what_has_the_name_of_a_step_that_is_not_finite_is_kept),
         cmocka_unit_test(three_in_a_row_end_the_run_and_leave_the_good_checkpoint),
         cmocka_unit_test(three_in_a_row_are_three_also_when_the_run_was_stopped_between_them),
         cmocka_unit_test(a_full_disk_is_told_and_training_goes_on),

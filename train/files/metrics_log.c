@@ -243,7 +243,7 @@ static ttn_status copy_line(void *ctx, const ttn_metrics *r, const char *line, s
 static ttn_status rewrite(const char *path, int64_t step, ttn_error *err)
 {
     copying c = {.step = step};
-    ttn_status status = ttn_atomic_file_create(path, &c.to, err);
+    ttn_status status = ttn_atomic_file_create_own(path, &c.to, err);
     if (status == TTN_OK && step >= 0) status = read_lines(path, copy_line, &c, err);
     if (status == TTN_OK) status = ttn_atomic_commit(c.to, err);
     ttn_atomic_destroy(c.to);
@@ -265,13 +265,14 @@ static void tell(const survey *s, const char *name, const ttn_log *log)
                     s->first_damaged, s->n_damaged == 1 ? "it" : "them");
 }
 
-static ttn_status cut(const char *path, int64_t step, ttn_metrics_taker kept, void *ctx, const ttn_log *log,
-                      ttn_error *err)
+/* has_names: the file has other names, too, and under those it is to stay as it is (cp -al makes such a copy of a run). */
+static ttn_status cut(const char *path, int has_names, int64_t step, ttn_metrics_taker kept, void *ctx,
+                      const ttn_log *log, ttn_error *err)
 {
     char name[TTN_TAIL_ROOM];
     survey s = {.step = step, .kept = kept, .ctx = ctx};
     ttn_status status = read_lines(path, look_at_line, &s, err);
-    if (status == TTN_OK && s.n_later + s.n_damaged > 0) status = rewrite(path, step, err);
+    if (status == TTN_OK && (has_names || s.n_later + s.n_damaged > 0)) status = rewrite(path, step, err);
     if (status == TTN_OK) tell(&s, ttn_text_tail(path, name), log);
     return status;
 }
@@ -292,7 +293,7 @@ struct ttn_metrics_log {
 static ttn_status open_to_append(ttn_metrics_log *l, const char *path, ttn_error *err)
 {
     struct stat about;
-    l->fd = ttn_disk_open(path, O_WRONLY | O_APPEND, 0);
+    l->fd = ttn_disk_open(path, O_WRONLY | O_APPEND | O_NOFOLLOW, 0);
     if (l->fd < 0 || fstat(l->fd, &about) != 0) {
         const int error = errno;
         return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be opened for writing: %s%s", l->name, strerror(error),
@@ -314,8 +315,9 @@ ttn_status ttn_metrics_log_open(const char *path, int64_t step, ttn_metrics_take
     l->synced = ttn_clock_now(clock);
     ttn_text_tail(path, l->name);
     /* Also a new file appears by a rename, so that its name is on the disk before any line is. */
-    const int is_new = stat(path, &about) != 0 && errno == ENOENT;
-    ttn_status status = is_new ? rewrite(path, -1, err) : cut(path, step, kept, ctx, log, err);
+    const int is_there = lstat(path, &about) == 0, is_new = !is_there && errno == ENOENT;
+    const int has_names = is_there && (about.st_nlink > 1 || S_ISLNK(about.st_mode));
+    ttn_status status = is_new ? rewrite(path, -1, err) : cut(path, has_names, step, kept, ctx, log, err);
     if (status == TTN_OK) status = open_to_append(l, path, err);
     if (status == TTN_OK)
         *ret = l;

@@ -35,8 +35,8 @@ typedef struct ttn_metrics_log ttn_metrics_log;
 /* Open the log of a run that goes on after optimizer step `step` (0: from the start), for the one process that writes to the
  * run. Lines of later steps are cut: those steps are taken again. So are lines that are no records (a last one that was cut
  * by a crash). What was cut is said to log. The file is replaced in one step, or not at all; one that needs no cut is not
- * touched. What stays is given to kept(ctx, record), which may be NULL. clock NULL: the system's. *ret is the caller's.
- * TTN_EINVAL, TTN_EIO, TTN_ENOMEM, and what kept returns. */
+ * touched. A link, also a hard one, is replaced by a file. What stays is given to kept(ctx, record), which may be NULL. clock
+ * NULL: the system's. *ret is the caller's. TTN_EINVAL, TTN_EIO, TTN_ENOMEM, and what kept returns. */
 TTN_MUST_USE ttn_status ttn_metrics_log_open(const char *path, int64_t step, ttn_metrics_taker kept, void *ctx,
                                              const ttn_clock *clock, const ttn_log *log, ttn_metrics_log **ret,
                                              ttn_error *err);

@@ -18,10 +18,22 @@
 
 struct ttn_run_folder {
     ttn_lock *lock;
+    const ttn_log *log;
+    int64_t best; /* step; -1: the caller has not said */
     char path[PATH_MAX];
 };
 
 static const char LATEST[] = "latest", BEST[] = "best", CHECKPOINTS[] = "ckpt";
+
+/* What a run writes to under a name that is known beforehand. */
+static const struct {
+    const char *name;
+    int is_folder;
+} own[] = {
+    {CHECKPOINTS, 1},     {TTN_RUN_EVENTS, 1}, {TTN_RUN_CONFIG, 0}, {TTN_RUN_STARTS, 0},
+    {TTN_RUN_METRICS, 0}, {TTN_RUN_CURVE, 0},  {TTN_RUN_REPORT, 0},
+};
+enum { N_OWN = sizeof own / sizeof *own };
 
 /* ---- names ---- */
 
@@ -98,12 +110,61 @@ static ttn_status make_folder(const char *path, ttn_error *err)
     return is_no_folder(path, err);
 }
 
-/* What temporaries and trash are of: a checkpoint, or the link. */
-static int is_ours(const char *name, int is_folder)
+/* What temporaries and trash in ckpt/ are of: a checkpoint, or a link. */
+static int is_of_checkpoints(const char *name, int is_folder)
 {
     int64_t step;
     if (is_folder) return ttn_step_parse(name, &step);
     return strcmp(name, LATEST) == 0 || strcmp(name, BEST) == 0;
+}
+
+/* The same in the run's folder: a file, or what is written down of a step. */
+static int is_of_run(const char *name, int is_folder)
+{
+    static const size_t n = sizeof TTN_RUN_NONFINITE - 1;
+    int64_t step;
+    if (is_folder) return strncmp(name, TTN_RUN_NONFINITE, n) == 0 && ttn_step_parse(name + n, &step);
+    int i = 0;
+    while (i < N_OWN && (own[i].is_folder || strcmp(name, own[i].name) != 0))
+        i++;
+    return i < N_OWN;
+}
+
+static ttn_status is_link(const char *path, int is_folder, ttn_error *err)
+{
+    char target[PATH_MAX], shown[TTN_TAIL_ROOM], target_shown[TTN_TAIL_ROOM];
+    const ssize_t n = readlink(path, target, sizeof target - 1);
+    target[n > 0 ? n : 0] = 0;
+    ttn_text_tail(path, shown);
+    ttn_text_tail(target, target_shown);
+    if (is_folder)
+        return TTN_FAIL(
+            err, TTN_EINVAL,
+            "%s: is a link to %s, and a run writes to its own folder only: move that folder here in place of "
+            "the link; to have a run on another disk, put its whole folder there (train.out)",
+            shown, target_shown);
+    return TTN_FAIL(
+        err, TTN_EINVAL,
+        "%s: is a link to %s, and a run writes to its own folder only: remove the link, or put a copy of the "
+        "file in its place",
+        shown, target_shown);
+}
+
+/* Each name is a file or a folder of the run's own, or nothing has it. */
+static ttn_status check_own(const char *run, ttn_error *err)
+{
+    for (int i = 0; i < N_OWN; i++) {
+        char path[PATH_MAX], shown[TTN_TAIL_ROOM];
+        struct stat about;
+        ttn_status status = ttn_run_path(run, own[i].name, path, err);
+        if (status != TTN_OK) return status;
+        if (lstat(path, &about) != 0) continue; /* of what cannot be asked, writing will speak */
+        if (S_ISLNK(about.st_mode)) return is_link(path, own[i].is_folder, err);
+        if (own[i].is_folder ? S_ISDIR(about.st_mode) : S_ISREG(about.st_mode)) continue;
+        return TTN_FAIL(err, TTN_EINVAL, "%s: is no %s, and one of the run is to have this name; move it away",
+                        ttn_text_tail(path, shown), own[i].is_folder ? "folder" : "file");
+    }
+    return TTN_OK;
 }
 
 ttn_status ttn_run_folder_open(const char *path, const ttn_clock *clock, const ttn_log *log, ttn_run_folder **ret,
@@ -114,6 +175,8 @@ ttn_status ttn_run_folder_open(const char *path, const ttn_clock *clock, const t
     ttn_run_folder *r = ttn_alloc_or_say(1, sizeof *r, "the folder of a run", err);
     if (!r) return TTN_ENOMEM;
     ttn_status status = TTN_OK;
+    r->log = log;
+    r->best = -1;
     if (snprintf(r->path, sizeof r->path, "%s", path) >= (int)sizeof r->path - 16)
         status =
             TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long; choose a shorter one", ttn_text_tail(path, shown));
@@ -122,9 +185,11 @@ ttn_status ttn_run_folder_open(const char *path, const ttn_clock *clock, const t
         snprintf(inside, sizeof inside, "%.*s/.lock", PATH_MAX - 16, r->path);
         status = ttn_lock_take(inside, clock, log, &r->lock, err);
     }
+    if (status == TTN_OK) status = check_own(path, err);
     if (status == TTN_OK) status = path_in(path, NULL, inside, err);
     if (status == TTN_OK) status = make_folder(inside, err);
-    if (status == TTN_OK) status = ttn_atomic_sweep(inside, is_ours, log, err);
+    if (status == TTN_OK) status = ttn_atomic_sweep(inside, is_of_checkpoints, log, err);
+    if (status == TTN_OK) status = ttn_atomic_sweep(path, is_of_run, log, err);
     if (status == TTN_OK)
         *ret = r;
     else
@@ -231,7 +296,7 @@ ttn_status ttn_run_checkpoints(const char *path, int64_t **ret, int64_t *n, ttn_
     return TTN_OK;
 }
 
-/* "step-00012000.kept-3" */
+/* "step-00012000.kept-3", "best.kept-1" */
 static int is_kept_name(const char *name)
 {
     static const char mark[] = ".kept-";
@@ -241,7 +306,8 @@ static int is_kept_name(const char *name)
     if (!at) return 0;
     const char *number = at + strlen(mark);
     snprintf(before, sizeof before, "%.*s", (int)(at - name), name);
-    return ttn_step_parse(before, &step) && *number && number[strspn(number, "0123456789")] == 0;
+    const int is_ours = ttn_step_parse(before, &step) || strcmp(before, LATEST) == 0 || strcmp(before, BEST) == 0;
+    return is_ours && *number && number[strspn(number, "0123456789")] == 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -338,11 +404,36 @@ ttn_status ttn_run_newest(const char *path, const ttn_log *log, ttn_checkpoint *
 
 /* ---- around a save ---- */
 
+/* What has the name of a link and is none gets another one. */
+static ttn_status make_way(const char *path, const ttn_log *log, ttn_error *err)
+{
+    enum { MOST_KEPT = 1000 };
+    char kept[PATH_MAX], shown[TTN_TAIL_ROOM];
+    struct stat about;
+    int i = 1;
+    if (lstat(path, &about) != 0 || S_ISLNK(about.st_mode)) return TTN_OK;
+    do {
+        if (i == MOST_KEPT || snprintf(kept, sizeof kept, "%s.kept-%d", path, i) >= (int)sizeof kept)
+            return TTN_FAIL(err, TTN_EINVAL, "%s: is no link, and there is no other name left for it; move it away",
+                            ttn_text_tail(path, shown));
+        i++;
+    } while (lstat(kept, &about) == 0);
+    if (ttn_disk_rename(path, kept) != 0) {
+        const int error = errno;
+        return TTN_FAIL(err, TTN_EIO, "%s: is no link, and cannot be renamed: %s%s", ttn_text_tail(path, shown),
+                        strerror(error), ttn_disk_advice(error));
+    }
+    ttn_log_say(log, TTN_LOG_WARNING, "%s was no link (a copy of the run may have made it so) and is now called %s",
+                path, kept);
+    return TTN_OK;
+}
+
 /* The link `name` leads to the checkpoint of a step. */
 static ttn_status set_link(const ttn_run_folder *r, const char *name, int64_t step, ttn_error *err)
 {
     char path[PATH_MAX], target[TTN_STEP_NAME];
     ttn_status status = path_in(r->path, name, path, err);
+    if (status == TTN_OK) status = make_way(path, r->log, err);
     if (status != TTN_OK) return status;
     return ttn_atomic_link(path, ttn_step_name(step, target), err);
 }
@@ -352,12 +443,14 @@ ttn_status ttn_run_set_latest(const ttn_run_folder *r, int64_t step, ttn_error *
     return set_link(r, LATEST, step, err);
 }
 
-ttn_status ttn_run_set_best(const ttn_run_folder *r, int64_t step, ttn_error *err)
+ttn_status ttn_run_set_best(ttn_run_folder *r, int64_t step, ttn_error *err)
 {
+    r->best = step;
     return set_link(r, BEST, step, err);
 }
 
-int64_t ttn_run_best(const char *path)
+/* Where ckpt/best leads; -1: there is no such link. */
+static int64_t linked_best(const char *path)
 {
     char link[PATH_MAX], target[TTN_STEP_NAME];
     int64_t step = -1;
@@ -368,14 +461,73 @@ int64_t ttn_run_best(const char *path)
     return ttn_step_parse(target, &step) ? step : -1;
 }
 
-/* m NULL: the folder has no manifest that can be read. */
-static int is_own_file(const char *name, const ttn_manifest *m)
+/* The state of the checkpoint in `folder`, which is of the step that the folder is called after; NULL: it cannot be used. */
+static ttn_run_state_file *state_in(const char *folder)
 {
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, TTN_MANIFEST_NAME) == 0) return 1;
+    char path[PATH_MAX];
+    ttn_run_state_file *state;
+    if (snprintf(path, sizeof path, "%s/%s", folder, TTN_CHECKPOINT_STATE) >= (int)sizeof path) return NULL;
+    if (ttn_run_state_read(path, &state, NULL) != TTN_OK) return NULL;
+    if (ttn_step_check(folder, ttn_run_state_of(state)->step, NULL) == TTN_OK) return state;
+    ttn_run_state_close(state);
+    return NULL;
+}
+
+int64_t ttn_run_best(const char *path)
+{
+    int64_t *step, n, best = -1;
+    ttn_run_state_file *state = NULL;
+    if (ttn_run_checkpoints(path, &step, &n, NULL) != TTN_OK) return -1;
+    for (int64_t i = 0; i < n && !state; i++) {
+        char folder[PATH_MAX];
+        if (path_of_step(path, step[i], folder, NULL) == TTN_OK) state = state_in(folder);
+    }
+    ttn_free(step);
+    const double *told = state ? ttn_run_state_series(ttn_run_state_of(state), TTN_SERIES_BEST, 2) : NULL;
+    if (told) best = (int64_t)told[0];
+    ttn_run_state_close(state);
+    return best >= 0 ? best : linked_best(path);
+}
+
+void ttn_run_restore_best(ttn_run_folder *r, int64_t step)
+{
+    char folder[PATH_MAX];
+    struct stat about;
+    ttn_error err = {0};
+    r->best = step;
+    ttn_status status = path_of_step(r->path, step, folder, &err);
+    if (status == TTN_OK && stat(folder, &about) != 0) {
+        ttn_log_say(r->log, TTN_LOG_WARNING,
+                    "%s: is not there, and was the best checkpoint so far; until a better one is saved, nobody has it",
+                    folder);
+        return;
+    }
+    if (status == TTN_OK && linked_best(r->path) == step) return;
+    if (status == TTN_OK) status = set_link(r, BEST, step, &err);
+    if (status == TTN_OK)
+        ttn_log_say(r->log, TTN_LOG_INFO,
+                    "ckpt/best was no link to the best checkpoint, that of step %" PRId64 ", and is one again", step);
+    else
+        ttn_log_say(r->log, TTN_LOG_WARNING, "%s", err.text);
+}
+
+/* m NULL: the folder has no manifest that can be read. */
+static int has_own_name(const char *name, const ttn_manifest *m)
+{
+    if (strcmp(name, TTN_MANIFEST_NAME) == 0) return 1;
     if (m) return ttn_manifest_find(m, name) >= 0;
     for (int part = 0; part < TTN_N_PARTS; part++)
         if (strcmp(name, ttn_checkpoint_part_file[part]) == 0) return 1;
     return strcmp(name, TTN_CHECKPOINT_STATE) == 0;
+}
+
+/* A file: titin puts neither a folder nor a link into a checkpoint, whatever its name. */
+static int is_own_file(const char *folder, const char *name, const ttn_manifest *m)
+{
+    char path[PATH_MAX];
+    struct stat about;
+    if (!has_own_name(name, m) || snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) return 0;
+    return lstat(path, &about) == 0 && S_ISREG(about.st_mode);
 }
 
 /* The name of something in the folder that titin did not put there; *ret "": there is nothing. 0, or errno. */
@@ -384,54 +536,35 @@ static int find_stranger(const char *folder, const ttn_manifest *m, char *ret)
     ret[0] = 0;
     DIR *d = opendir(folder);
     if (!d) return errno;
-    for (struct dirent *e = readdir(d); e && !ret[0]; e = readdir(d))
-        if (!is_own_file(e->d_name, m)) snprintf(ret, NAME_MAX + 1, "%s", e->d_name);
+    for (struct dirent *e = readdir(d); e && !ret[0]; e = readdir(d)) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
+        if (!is_own_file(folder, e->d_name, m)) snprintf(ret, NAME_MAX + 1, "%s", e->d_name);
+    }
     closedir(d);
     return 0;
 }
 
-/* Why the folder of that name may not be replaced; "": it may, or there is none. */
-static void find_reason_to_keep(const char *folder, char *reason)
+int ttn_run_may_replace(const char *folder, char *reason)
 {
     char stranger[NAME_MAX + 1];
     struct stat about;
     ttn_manifest *m;
     reason[0] = 0;
-    if (lstat(folder, &about) != 0) return;
+    if (lstat(folder, &about) != 0) return 1;
     if (S_ISLNK(about.st_mode)) {
         snprintf(reason, TTN_REASON, "is a link"); /* writing would follow it, and remove what it leads to */
-        return;
+        return 0;
     }
     if (!S_ISDIR(about.st_mode)) {
         snprintf(reason, TTN_REASON, "is no folder");
-        return;
+        return 0;
     }
     if (ttn_manifest_read(folder, TTN_CHECKPOINT_FORMAT, TTN_CHECKPOINT_VERSION, &m, NULL, NULL) != TTN_OK) m = NULL;
     int error = find_stranger(folder, m, stranger);
     ttn_manifest_close(m);
     /* What cannot be looked into, writing will speak of. */
     if (!error && stranger[0]) snprintf(reason, TTN_REASON, "holds something that is not its own (%.100s)", stranger);
-}
-
-int ttn_run_may_replace(const ttn_run_folder *r, int64_t step, char *reason)
-{
-    char folder[PATH_MAX];
-    reason[0] = 0;
-    if (path_of_step(r->path, step, folder, NULL) != TTN_OK) return 1; /* of the path, writing will speak */
-    find_reason_to_keep(folder, reason);
     return reason[0] == 0;
-}
-
-/* Is it of the step that the folder is called after? 0 also when its state cannot be read. */
-static int is_called_right(const char *folder)
-{
-    char path[PATH_MAX];
-    ttn_run_state_file *state;
-    if (snprintf(path, sizeof path, "%s/%s", folder, TTN_CHECKPOINT_STATE) >= (int)sizeof path) return 0;
-    if (ttn_run_state_read(path, &state, NULL) != TTN_OK) return 0;
-    const ttn_status status = ttn_step_check(folder, ttn_run_state_of(state)->step, NULL);
-    ttn_run_state_close(state);
-    return status == TTN_OK;
 }
 
 /* *is_whole: it looks so; and when there are `kept` of these already, it goes. */
@@ -440,7 +573,10 @@ static ttn_status retain_one(const char *folder, int is_kept, int *is_whole, con
     ttn_manifest *m;
     ttn_status status =
         ttn_manifest_read(folder, TTN_CHECKPOINT_FORMAT, TTN_CHECKPOINT_VERSION, &m, NULL, NULL /* damage stays */);
-    *is_whole = status == TTN_OK && ttn_manifest_check(m, folder, 0, NULL) == TTN_OK && is_called_right(folder);
+    *is_whole = status == TTN_OK && ttn_manifest_check(m, folder, 0, NULL) == TTN_OK;
+    ttn_run_state_file *state = *is_whole ? state_in(folder) : NULL;
+    *is_whole = state != NULL;
+    ttn_run_state_close(state);
     status = TTN_OK;
     if (*is_whole && !is_kept) {
         char stranger[NAME_MAX + 1];
@@ -464,7 +600,7 @@ ttn_status ttn_run_retain(const ttn_run_folder *r, int keep, int64_t saved, cons
     int64_t *step;
     int64_t n;
     int n_kept = saved >= 0;
-    const int64_t best = ttn_run_best(r->path);
+    const int64_t best = r->best >= 0 ? r->best : linked_best(r->path);
     assert(keep >= 1);
     ttn_status first = ttn_run_checkpoints(r->path, &step, &n, err);
     for (int64_t i = 0; i < n; i++) {

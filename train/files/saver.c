@@ -11,7 +11,7 @@
 enum { KEEP = 3 };
 
 struct ttn_saver {
-    const ttn_run_folder *run;
+    ttn_run_folder *run;
     ttn_saver_options options;
     ttn_snapshot *snapshot; /* the thread's between its start and its end */
     const ttn_weights *w;   /* of the save that is being made */
@@ -40,8 +40,7 @@ static void tidy_up(ttn_saver *s, int64_t step)
     ttn_error err = {0};
     ttn_status linked = ttn_run_set_latest(s->run, step, &err); /* the link matters to no save */
     ttn_status best = s->is_best ? ttn_run_set_best(s->run, step, &err) : TTN_OK;
-    /* Without the link, what it led to until now, and what it should lead to, might be removed. */
-    ttn_status retained = best == TTN_OK ? ttn_run_retain(s->run, s->options.keep, step, s->options.log, &err) : TTN_OK;
+    ttn_status retained = ttn_run_retain(s->run, s->options.keep, step, s->options.log, &err);
     if (linked == TTN_OK && best == TTN_OK && retained == TTN_OK) return;
     snprintf(s->report.warning, sizeof s->report.warning, "%s", err.text);
     ttn_log_say(s->options.log, TTN_LOG_WARNING, "step %lld is saved, but %s", (long long)step, err.text);
@@ -55,7 +54,7 @@ static void write_checkpoint(ttn_saver *s)
     int n = snprintf(path, sizeof path, "%s/ckpt/%s", ttn_run_folder_path(s->run), ttn_step_name(step, name));
     if (n >= (int)sizeof path)
         s->status = TTN_FAIL(&s->err, TTN_EINVAL, "%s: the path of the run is too long", name);
-    else if (ttn_run_may_replace(s->run, step, reason))
+    else if (ttn_run_may_replace(path, reason))
         s->status = ttn_checkpoint_write(s->snapshot, path, &s->report.is_saved, &s->err);
     else
         s->status = ttn_checkpoint_write_beside(s->snapshot, path, kept, &s->report.is_saved, &s->err);
@@ -100,7 +99,7 @@ static int start_thread(ttn_saver *s)
 
 /* ---- the caller's side ---- */
 
-ttn_status ttn_saver_create(const ttn_run_folder *run, const ttn_weights *w, const char *const *model_name,
+ttn_status ttn_saver_create(ttn_run_folder *run, const ttn_weights *w, const char *const *model_name,
                             const ttn_named_tensor *more, int n_more, const ttn_saver_options *options, ttn_saver **ret,
                             ttn_error *err)
 {

@@ -47,7 +47,7 @@ typedef struct {
 typedef struct ttn_saver ttn_saver;
 
 /* For a run that this process has open, which must outlive the saver. The rest as ttn_snapshot_create. */
-TTN_MUST_USE ttn_status ttn_saver_create(const ttn_run_folder *run, const ttn_weights *w, const char *const *model_name,
+TTN_MUST_USE ttn_status ttn_saver_create(ttn_run_folder *run, const ttn_weights *w, const char *const *model_name,
                                          const ttn_named_tensor *more, int n_more, const ttn_saver_options *options,
                                          ttn_saver **ret, ttn_error *err);
 
