@@ -60,10 +60,11 @@ typedef struct {
     const ttn_config_table *table;
     const ttn_config *config; /* outlive the run, as what follows */
     const char *folder;       /* of the run; NULL: nothing is written, and it cannot be run: only looked at */
-    const char *beside;       /* where stores are packed (train/dataset.h) */
-    const char *checkpoint;   /* without a folder: go on from this one, whatever the configuration; NULL: from none */
-    int resumes;              /* go on from the newest checkpoint that is whole; where there is none, begin */
-    int may_change;           /* with a configuration that differs in what may (train/resume.h) */
+    const char *planned;    /* without a folder: where it would be, to try whether a checkpoint could be saved; NULL */
+    const char *beside;     /* where stores are packed (train/dataset.h) */
+    const char *checkpoint; /* without a folder: go on from this one, whatever the configuration; NULL: from none */
+    int resumes;            /* go on from the newest checkpoint that is whole; where there is none, begin */
+    int may_change;         /* with a configuration that differs in what may (train/resume.h) */
     int n_thread;
     double rate;                /* flop/s of products on this machine; 0: unknown */
     const char *const *command; /* (n_command) the words by which the run was started, for run.json */
@@ -83,7 +84,7 @@ typedef struct {
 
 typedef struct ttn_training ttn_training;
 
-/* *ret is the caller's. TTN_EINVAL: what does not fit together in the configuration; there is a run in the folder and
+/* *ret is the caller's. That a checkpoint can be saved is tried (train/files/checkpoint.h) before anything is computed. TTN_EINVAL: what does not fit together in the configuration; there is a run in the folder and
  * `resumes` is 0, or it has another configuration; another process writes there. TTN_ECHECKPOINT, TTN_EFORMAT, TTN_EIO,
  * TTN_ENOMEM, TTN_ESTOPPED (while packing): each with its sentence. */
 TTN_MUST_USE ttn_status ttn_training_create(const ttn_training_options *o, ttn_training **ret, ttn_error *err);

@@ -313,6 +313,67 @@ static ttn_status create_evaluator(ttn_training *t, ttn_error *err)
     return status == TTN_OK ? ttn_evaluator_create(&o, &t->evaluator, err) : status;
 }
 
+/* ---- room ---- */
+
+/* Where the run's checkpoints are, or, of a run that is not there yet, the folder around it that is. */
+static ttn_status find_checkpoints(const char *run, char *ret, ttn_error *err)
+{
+    struct stat about;
+    ttn_status status = ttn_run_path(run, "ckpt", ret, err);
+    while (status == TTN_OK && lstat(ret, &about) != 0 && errno == ENOENT) {
+        char *slash = strrchr(ret, '/');
+        if (!slash) return ttn_run_path(".", "", ret, err);
+        slash[slash == ret] = 0; /* the root stays */
+    }
+    return status;
+}
+
+/* How many checkpoints will stay beside those that are there, with the one that is being written. */
+static int64_t count_more(const ttn_training *t, int64_t there)
+{
+    const int64_t left = t->facts.steps - t->standing.trainer.steps, has_best = t->evaluator != NULL;
+    const int64_t stay = t->spec.keep + has_best + 1 - there;
+    const int64_t saves = (t->spec.save_every > 0 && left > 0 ? left / t->spec.save_every : 0) + 1 + has_best;
+    return stay < saves ? stay : saves;
+}
+
+/* Before hours of training: one checkpoint can be saved, or that is an error; all that will stay can, or that is a warning. */
+static ttn_status try_to_save(const ttn_training *t, const ttn_snapshot *s, ttn_error *err)
+{
+    const char *run = t->options.folder ? t->options.folder : t->options.planned;
+    char folder[PATH_MAX], path[PATH_MAX], name[TTN_STEP_NAME], what[200];
+    ttn_error why = {0};
+    size_t bytes;
+    int64_t *step, n;
+    ttn_status status = find_checkpoints(run, folder, err);
+    if (status == TTN_OK) status = ttn_run_path(folder, ttn_step_name(t->standing.trainer.steps, name), path, err);
+    if (status != TTN_OK) return status;
+    status = ttn_checkpoint_try(s, path, &bytes, &why);
+    if (status != TTN_OK)
+        return TTN_FAIL(err, status, "no checkpoint can be saved, so that training would be lost: %s", why.text);
+    status = ttn_run_checkpoints(run, &step, &n, err);
+    if (status != TTN_OK) return status;
+    ttn_free(step);
+    const int64_t more = count_more(t, n);
+    snprintf(what, sizeof what, "checkpoints: %" PRId64 " more will be there at once (train.keep, the best, the next)",
+             more);
+    if (more > 1 && ttn_disk_room(folder, (size_t)more * bytes, what, &why) != TTN_OK)
+        ttn_log_say(t->options.log, TTN_LOG_WARNING, "%s", why.text);
+    return TTN_OK;
+}
+
+/* For a run that is only looked at. */
+static ttn_status try_planned(const ttn_training *t, ttn_error *err)
+{
+    ttn_snapshot *s = NULL;
+    if (!t->options.planned) return TTN_OK;
+    ttn_status status = ttn_run_folder_check(t->options.planned, err);
+    if (status == TTN_OK) status = ttn_snapshot_create(ttn_trainer_weights(t->trainer), NULL, NULL, 0, &s, err);
+    if (status == TTN_OK) status = try_to_save(t, s, err);
+    ttn_snapshot_destroy(s);
+    return status;
+}
+
 /* ---- what is written ---- */
 
 /* An evaluation that was done before the run was stopped is not done again. */
@@ -351,13 +412,14 @@ static ttn_status write_run(const ttn_training *t, ttn_error *err)
 static ttn_status open_files(ttn_training *t, ttn_error *err)
 {
     const ttn_training_options *o = &t->options;
-    if (!o->folder) return TTN_OK;
+    if (!o->folder) return try_planned(t, err);
     const ttn_saver_options saver = {.keep = (int)t->spec.keep, .log = o->log};
     ttn_status status = make_folder(t, err);
     if (status == TTN_OK)
         status = ttn_journal_open(o->folder, t->standing.trainer.steps, o->clock, o->log, &t->journal, err);
     if (status == TTN_OK)
         status = ttn_saver_create(t->folder, ttn_trainer_weights(t->trainer), NULL, NULL, 0, &saver, &t->saver, err);
+    if (status == TTN_OK) status = try_to_save(t, ttn_saver_snapshot(t->saver), err);
     if (status == TTN_OK) find_last_evaluation(t);
     if (status == TTN_OK && t->standing.best_step >= 0) ttn_run_restore_best(t->folder, t->standing.best_step);
     return status == TTN_OK ? write_run(t, err) : status;

@@ -613,6 +613,64 @@ static void stop_and_go_on(void **state)
     assert_same_result(&r);
 }
 
+/* ---- killed while something takes its name ---- */
+
+typedef struct {
+    const char *name;
+    place at;
+    const char *left; /* what has the name of a temporary then begins so */
+} kill_moment;
+
+static const kill_moment kills[] = {
+    {"killed_with_an_unnamed_configuration",
+     {.call = "rename", .path = "/config.resolved.yaml", .nth = 1},
+     "run/.config.resolved.yaml.tmp-"},
+    {"killed_with_unnamed_starts", {.call = "rename", .path = "/run.json", .nth = 1}, "run/.run.json.tmp-"},
+    {"killed_with_unnamed_metrics", {.call = "rename", .path = "/metrics.jsonl", .nth = 1}, "run/.metrics.jsonl.tmp-"},
+    {"killed_with_an_unnamed_curve", {.call = "rename", .path = "/loss.svg", .nth = 2}, "run/.loss.svg.tmp-"},
+    {"killed_with_an_unnamed_report", {.call = "rename", .path = "/report.html", .nth = 2}, "run/.report.html.tmp-"},
+    {"killed_with_an_unnamed_checkpoint",
+     {.call = "rename", .path = "/ckpt/step-00000008", .nth = 1},
+     "run/ckpt/.step-00000008.tmp-"},
+    {"killed_with_an_unnamed_link", {.call = "rename", .path = "/ckpt/latest", .nth = 2}, "run/ckpt/.latest.tmp-"},
+};
+
+enum { N_KILLS = sizeof kills / sizeof *kills };
+
+static const char *looked_for;
+static int n_left;
+
+static int count_temporary(const char *path, const struct stat *about, int type, struct FTW *where)
+{
+    (void)about;
+    (void)type;
+    (void)where;
+    n_left += strstr(path, looked_for) != NULL;
+    return 0;
+}
+
+static void kill_and_go_on(void **state)
+{
+    enum { OPEN_FOLDERS = 16 };
+    const kill_moment *m = *state;
+    const run_place r = new_place(NULL);
+    trap.at = m->at;
+    trap.signal = SIGKILL;
+    trap.times = 1;
+    const ttn_child killed = train(&r, 0);
+    trap.at = (place){0};
+    assert_false(killed.exited);
+    assert_int_equal(killed.signal, SIGKILL);
+    looked_for = m->left;
+    n_left = 0;
+    assert_int_equal(nftw(r.folder, count_temporary, OPEN_FOLDERS, FTW_PHYS), 0);
+    assert_true(n_left > 0);
+    const ttn_child on = train(&r, 1);
+    assert_exits(&on, 0, "done: 12 steps in ");
+    assert_all_is_whole(&r); /* and nothing of it is left */
+    assert_same_result(&r);
+}
+
 /* ---- full disks ---- */
 
 typedef struct {
@@ -702,7 +760,8 @@ int main(int argc, char **argv)
     write_config();
     undisturbed = result_of(NULL);
     undisturbed_without = result_of(without_held_out);
-    struct CMUnitTest tests[N_MOMENTS + N_SHORTAGES] = {{0}}; /* cmocka passes over those without a function */
+    struct CMUnitTest tests[N_MOMENTS + N_SHORTAGES + N_KILLS] = {
+        {0}}; /* cmocka passes over those without a function */
     for (int i = 0; i < N_MOMENTS; i++)
         if (is_tried(i, N_MOMENTS))
             tests[i] = (struct CMUnitTest){moments[i].name, stop_and_go_on, NULL, NULL, (void *)&moments[i]};
@@ -710,6 +769,10 @@ int main(int argc, char **argv)
         if (is_tried(i, N_SHORTAGES))
             tests[N_MOMENTS + i] =
                 (struct CMUnitTest){shortages[i].name, run_short_of_space, NULL, NULL, (void *)&shortages[i]};
+    for (int i = 0; i < N_KILLS; i++)
+        if (is_tried(i, N_KILLS))
+            tests[N_MOMENTS + N_SHORTAGES + i] =
+                (struct CMUnitTest){kills[i].name, kill_and_go_on, NULL, NULL, (void *)&kills[i]};
     const int failed = ttn_test_run(tests);
     free(undisturbed.lines);
     free(undisturbed_without.lines);

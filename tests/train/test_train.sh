@@ -199,7 +199,9 @@ same 'and all that a run has was tried' "$(ls -A whole | wc -l)" 8
 (ulimit -f 30 && exec "$titin" train tiny.yaml train.out=full) > out 2> err
 code=$?
 same 'no room for a checkpoint: exit code 6' "$code" 6
-check 'training went on to its end' grep -q '^{"step":20,' full/metrics.jsonl
-check 'and each was told' test "$(grep -c 'not saved, and training goes on' err)" -ge 2
+check 'before the first step' test ! -s full/metrics.jsonl
+check 'and that is told' grep -q 'no checkpoint can be saved.*File too large; raise the limit on file sizes' err
+(ulimit -f 30 && exec "$titin" train tiny.yaml train.out=dry --dry-run) > out 2> err
+same 'a dry run says it, too, and leaves nothing' "$? $(grep -c 'no checkpoint can be saved' err) $(ls -d dry 2> /dev/null)" '6 1 '
 empty 'nothing is half written under a final name' "$(find full/ckpt -name 'step-*')"
 finish

@@ -87,7 +87,7 @@ static void write_fasta(const char *path, uint64_t seed)
 
 /* What a test may turn, and what it sees. */
 typedef struct {
-    const char *folder;
+    const char *folder, *planned;
     const char *const *setting; /* NULL at the end; NULL: none */
     int resumes, may_change, n_thread;
     const char *checkpoint;
@@ -210,6 +210,7 @@ static ttn_status begin(session *s, ttn_error *err)
             .table = table,
             .config = s->config,
             .folder = s->folder,
+            .planned = s->planned,
             .beside = in_base("data"),
             .checkpoint = s->checkpoint,
             .resumes = s->resumes,
@@ -1011,6 +1012,69 @@ static void a_full_disk_is_told_and_training_goes_on(void **state)
     end(&s);
 }
 
+typedef struct {
+    const char *call;
+    int error;
+    const char *advice;
+} refusal;
+
+/* A ttn_shim watch: that call fails for what a checkpoint is written to. */
+static int refuse(void *ctx, const shim_call *call)
+{
+    const refusal *r = ctx;
+    if (strcmp(call->name, r->call) != 0) return 0;
+    return !call->path || strstr(call->path, "/.step-") ? r->error : 0;
+}
+
+/* Where not one checkpoint could be saved nothing is computed, nor where a run is only looked at: a full disk, a quota, a
+ * limit on the size of files, a folder that may not be written. The same folder serves when it can. */
+static void where_no_checkpoint_can_be_saved_no_step_is_made(void **state)
+{
+    (void)state;
+    static const refusal ways[] = {{"posix_fallocate", ENOSPC, "free some space"},
+                                   {"posix_fallocate", EDQUOT, "free some space"},
+                                   {"posix_fallocate", EFBIG, "ulimit -f"},
+                                   {"mkdir", EACCES, "check who may write to its folder"},
+                                   {"mkdir", EROFS, "mounted for writing"}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        for (int is_planned = 0; is_planned < 2; is_planned++) {
+            const char *where = in_base("unsaved-%zu", i);
+            session s = {.folder = is_planned ? NULL : where, .planned = is_planned ? where : NULL};
+            ttn_error err = {0};
+            shim_watch(refuse, (void *)&ways[i]);
+            const ttn_status status = begin(&s, &err);
+            shim_watch(NULL, NULL);
+            assert_fails(status, TTN_EIO, &err, "no checkpoint can be saved");
+            assert_contains(err.text, strerror(ways[i].error));
+            assert_contains(err.text, ways[i].advice);
+            assert_null(s.t);
+            end(&s);
+            assert_int_equal(s.steps, 0);
+            if (is_planned) continue;
+            assert_false(is_there(in_base("unsaved-%zu/config.resolved.yaml", i)));
+            assert_ok(begin(&s, &err), &err); /* nothing stands in the way of the next start */
+            end(&s);
+        }
+}
+
+/* All that train.keep asks for would not fit: said before the run, which begins. */
+static void too_little_room_for_all_that_stays_is_a_warning(void **state)
+{
+    (void)state;
+    const char *const setting[] = {"train.keep=1000000", "train.save_every=1", "train.steps=1000000",
+                                   "model.width=512",    "model.layers=2",     NULL};
+    session s = {.planned = in_base("no/such/run"), .setting = setting};
+    ttn_error err = {0};
+    assert_ok(begin(&s, &err), &err);
+    assert_contains(s.said, "checkpoints: 1000002 more will be there at once (train.keep, the best, the next): needs ");
+    end(&s);
+    assert_false(is_there(in_base("no")));
+    session few = {.planned = in_base("no/such/run")};
+    assert_ok(begin(&few, &err), &err);
+    assert_null(strstr(few.said, "will be there at once"));
+    end(&few);
+}
+
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
@@ -1052,6 +1116,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(three_in_a_row_end_the_run_and_leave_the_good_checkpoint),
         cmocka_unit_test(three_in_a_row_are_three_also_when_the_run_was_stopped_between_them),
         cmocka_unit_test(a_full_disk_is_told_and_training_goes_on),
+        cmocka_unit_test(where_no_checkpoint_can_be_saved_no_step_is_made),
+        cmocka_unit_test(too_little_room_for_all_that_stays_is_a_warning),
     };
     const int failed = ttn_test_run(tests);
     ttn_config_table_destroy(table);

@@ -36,6 +36,11 @@ TTN_MUST_USE ttn_status ttn_checkpoint_write(const ttn_snapshot *s, const char *
 TTN_MUST_USE ttn_status ttn_checkpoint_write_beside(const ttn_snapshot *s, const char *path, char *kept, int *in_place,
                                                     ttn_error *err);
 
+/* Could it be written as the folder `path` now? The disk has room, a folder can be made there, and the space of the tensors
+ * is taken as for writing, and given back. Nothing appears, and what is at path stays. *ret_bytes: about what the checkpoint
+ * takes. TTN_EINVAL, TTN_EIO, TTN_ENOMEM, as writing says them. */
+TTN_MUST_USE ttn_status ttn_checkpoint_try(const ttn_snapshot *s, const char *path, size_t *ret_bytes, ttn_error *err);
+
 /* ---- reading ---- */
 
 typedef struct ttn_checkpoint ttn_checkpoint;

@@ -130,13 +130,20 @@ static ttn_status write_part(writing *w, int which, ttn_error *err)
 
 /* ---- the folder ---- */
 
-/* The space of all files is taken before the first byte of any is written. */
-static ttn_status take_space(writing *w, const char *path, ttn_error *err)
+enum { REST = 1 << 16 }; /* state and manifest of a small model */
+
+static size_t bytes_of(const writing *w)
 {
-    enum { REST = 1 << 16 }; /* state and manifest of a small model */
     size_t bytes = REST;
     for (int which = 0; which < TTN_N_PARTS; which++)
         bytes += (size_t)w->part[which].bytes;
+    return bytes;
+}
+
+/* The space of all files is taken before the first byte of any is written. */
+static ttn_status take_space(writing *w, const char *path, ttn_error *err)
+{
+    const size_t bytes = bytes_of(w);
     const char *folder = ttn_atomic_path(w->folder);
     char shown[TTN_TAIL_ROOM];
     ttn_status status = ttn_disk_room(folder, bytes, ttn_text_tail(path, shown), err);
@@ -156,6 +163,14 @@ static ttn_status write_files(writing *w, ttn_error *err)
     if (status == TTN_OK) status = ttn_run_state_write(ttn_snapshot_state(w->snapshot), sink_take_text, &w->state, err);
     if (status == TTN_OK) status = sink_commit(&w->state, TTN_CHECKPOINT_STATE, w->manifest, err);
     if (status == TTN_OK) status = ttn_manifest_draft_write(w->manifest, folder, err);
+    return status;
+}
+
+static ttn_status list_parts(writing *w, ttn_error *err)
+{
+    ttn_status status = TTN_OK;
+    for (int which = 0; which < TTN_N_PARTS && status == TTN_OK; which++)
+        status = list_part(&w->part[which], w->snapshot, (ttn_part)which, err);
     return status;
 }
 
@@ -180,8 +195,7 @@ static ttn_status write_checkpoint(const ttn_snapshot *s, const char *path, char
     ttn_status status = ttn_snapshot_check_finite(s, err);
     if (status == TTN_OK)
         status = ttn_manifest_draft_create(TTN_CHECKPOINT_FORMAT, TTN_CHECKPOINT_VERSION, &w.manifest, err);
-    for (int which = 0; which < TTN_N_PARTS && status == TTN_OK; which++)
-        status = list_part(&w.part[which], s, (ttn_part)which, err);
+    if (status == TTN_OK) status = list_parts(&w, err);
     if (status == TTN_OK)
         status = kept ? ttn_atomic_folder_create_beside(path, &w.folder, err)
                       : ttn_atomic_folder_create(path, &w.folder, err);
@@ -206,4 +220,16 @@ ttn_status ttn_checkpoint_write_beside(const ttn_snapshot *s, const char *path, 
                                        ttn_error *err)
 {
     return write_checkpoint(s, path, kept, in_place, err);
+}
+
+ttn_status ttn_checkpoint_try(const ttn_snapshot *s, const char *path, size_t *ret_bytes, ttn_error *err)
+{
+    writing w = {.snapshot = s};
+    ttn_status status = list_parts(&w, err);
+    *ret_bytes = bytes_of(&w);
+    if (status == TTN_OK) status = ttn_atomic_folder_create_beside(path, &w.folder, err);
+    if (status == TTN_OK) status = take_space(&w, path, err);
+    if (status == TTN_OK) status = sink_open(&w.state, ttn_atomic_path(w.folder), TTN_CHECKPOINT_STATE, REST, err);
+    finish(&w);
+    return status;
 }

@@ -151,7 +151,7 @@ static ttn_status is_link(const char *path, int is_folder, ttn_error *err)
 }
 
 /* Each name is a file or a folder of the run's own, or nothing has it. */
-static ttn_status check_own(const char *run, ttn_error *err)
+ttn_status ttn_run_folder_check(const char *run, ttn_error *err)
 {
     for (int i = 0; i < N_OWN; i++) {
         char path[PATH_MAX], shown[TTN_TAIL_ROOM];
@@ -185,7 +185,7 @@ ttn_status ttn_run_folder_open(const char *path, const ttn_clock *clock, const t
         snprintf(inside, sizeof inside, "%.*s/.lock", PATH_MAX - 16, r->path);
         status = ttn_lock_take(inside, clock, log, &r->lock, err);
     }
-    if (status == TTN_OK) status = check_own(path, err);
+    if (status == TTN_OK) status = ttn_run_folder_check(path, err);
     if (status == TTN_OK) status = path_in(path, NULL, inside, err);
     if (status == TTN_OK) status = make_folder(inside, err);
     if (status == TTN_OK) status = ttn_atomic_sweep(inside, is_of_checkpoints, log, err);

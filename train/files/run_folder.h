@@ -41,6 +41,9 @@ typedef struct ttn_run_folder ttn_run_folder;
 TTN_MUST_USE ttn_status ttn_run_folder_open(const char *path, const ttn_clock *clock, const ttn_log *log,
                                             ttn_run_folder **ret, ttn_error *err);
 
+/* What opening says of names that are links, or something else than they should be; nothing is made or changed. */
+TTN_MUST_USE ttn_status ttn_run_folder_check(const char *path, ttn_error *err);
+
 /* A sign of life (ttn_lock_alive); call it every step. */
 TTN_MUST_USE ttn_status ttn_run_folder_alive(ttn_run_folder *r, ttn_error *err);
 

@@ -121,6 +121,11 @@ ttn_status ttn_saver_create(ttn_run_folder *run, const ttn_weights *w, const cha
     return status;
 }
 
+const ttn_snapshot *ttn_saver_snapshot(const ttn_saver *s)
+{
+    return s->snapshot;
+}
+
 /* The thread's answer, once. */
 static ttn_status collect(ttn_saver *s, ttn_saver_report *ret_report, ttn_error *err)
 {

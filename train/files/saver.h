@@ -51,6 +51,9 @@ TTN_MUST_USE ttn_status ttn_saver_create(ttn_run_folder *run, const ttn_weights 
                                          const ttn_named_tensor *more, int n_more, const ttn_saver_options *options,
                                          ttn_saver **ret, ttn_error *err);
 
+/* What is written from: names and sizes, while nothing is being saved. Borrowed. */
+const ttn_snapshot *ttn_saver_snapshot(const ttn_saver *s);
+
 /* Begin to save the checkpoint of state->step. Until ttn_saver_settle (or wait) nobody may change the weights, the
  * moments, what `more` points to, nor `more` itself; the state is copied at once. When the save before it failed, that
  * failure is returned and nothing is begun: call again to go on. TTN_EIO also when no thread can be started. */
