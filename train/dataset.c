@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "core/atomic.h"
 #include "core/disk.h"
 #include "core/hash.h"
@@ -192,9 +193,16 @@ static int is_store_name(void *ctx, const char *name)
 static ttn_status pack(ttn_dataset *d, const ttn_list *file, const ttn_pack_rules *rules, const ttn_dataset_options *o,
                        ttn_error *err)
 {
+    struct stat about;
     /* Of other data as well: their name comes never again. */
     ttn_atomic_sweep_dead(o->folder, is_store_name, NULL, o->log);
     if (is_there(d->path)) return TTN_OK;
+    if (lstat(d->path, &about) == 0) /* packing would write to what a link leads to */
+        return TTN_FAIL(
+            err, TTN_EINVAL,
+            "%s: is a link that leads nowhere, or cannot be opened, and the packed sequences are to have this "
+            "name: remove it",
+            d->path);
     const char **name = ttn_alloc_or_say(file->n, sizeof *name, "the list data.train", err);
     if (!name) return TTN_ENOMEM;
     for (int i = 0; i < file->n; i++)

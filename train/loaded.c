@@ -25,18 +25,21 @@ static int is_there(const char *folder, const char *name)
 static ttn_status open_best(const char *path, ttn_checkpoint **ret, ttn_error *why, ttn_error *err)
 {
     char best[PATH_MAX], name[TTN_STEP_NAME], shown[TTN_TAIL_ROOM];
+    ttn_error found = {0};
     int is_other = 0;
     const int64_t step = ttn_run_best(path);
     *ret = NULL;
     if (step < 0) {
-        (void)TTN_FAIL(why, TTN_ECHECKPOINT, "it is not known, as the run has evaluated none");
+        (void)TTN_FAIL(why, TTN_ECHECKPOINT, "none is known as the best, since none was evaluated");
         return TTN_OK;
     }
     if (snprintf(best, sizeof best, "%s/ckpt/%s", path, ttn_step_name(step, name)) >= (int)sizeof best)
         return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long", ttn_text_tail(path, shown));
-    ttn_status status = ttn_checkpoint_open(best, ret, &is_other, why);
-    if (status == TTN_OK || (status == TTN_ECHECKPOINT && !is_other)) return TTN_OK;
-    return TTN_FAIL(err, status, "%s", why->text);
+    ttn_status status = ttn_checkpoint_open(best, ret, &is_other, &found);
+    if (status == TTN_OK) return TTN_OK;
+    if (status != TTN_ECHECKPOINT || is_other) return TTN_FAIL(err, status, "%s", found.text);
+    (void)TTN_FAIL(why, status, "the best one cannot be used: %s", found.text);
+    return TTN_OK;
 }
 
 static ttn_status open_run(const char *path, const ttn_log *log, ttn_checkpoint **ret, ttn_error *err)
@@ -50,8 +53,8 @@ static ttn_status open_run(const char *path, const ttn_log *log, ttn_checkpoint 
     if (status == TTN_OK && !*ret)
         status = TTN_FAIL(err, TTN_ECHECKPOINT, "%s: this run has not saved a checkpoint yet", shown);
     if (status == TTN_OK)
-        ttn_log_say(log, TTN_LOG_WARNING, "%s: the newest checkpoint, step %" PRId64 ", is taken for the best: %s",
-                    shown, ttn_checkpoint_state(*ret)->step, why.text);
+        ttn_log_say(log, TTN_LOG_WARNING, "%s: the newest checkpoint, step %" PRId64 ", is used: %s", shown,
+                    ttn_checkpoint_state(*ret)->step, why.text);
     return status;
 }
 

@@ -355,8 +355,9 @@ static ttn_status try_to_save(const ttn_training *t, const ttn_snapshot *s, ttn_
     if (status != TTN_OK) return status;
     ttn_free(step);
     const int64_t more = count_more(t, n);
-    snprintf(what, sizeof what, "checkpoints: %" PRId64 " more will be there at once (train.keep, the best, the next)",
-             more);
+    snprintf(what, sizeof what,
+             "up to %" PRId64 " more checkpoints at once (train.keep=%" PRId64 ", the best, the next)", more,
+             (int64_t)t->spec.keep);
     if (more > 1 && ttn_disk_room(folder, (size_t)more * bytes, what, &why) != TTN_OK)
         ttn_log_say(t->options.log, TTN_LOG_WARNING, "%s", why.text);
     return TTN_OK;

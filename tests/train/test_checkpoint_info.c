@@ -215,9 +215,17 @@ static void what_made_way_and_what_is_unfinished_is_listed(void **state)
     (void)state;
     new_run();
     save(10);
-    static const char *const names[] = {
-        "step-00000010.kept-2", ".step-00000010.tmp-12-0", "step-00000010.kept-1",     ".step-00000005.trash-12-0",
-        "step-00000010.kept-",  "step-10.kept-1",          "step-00000010.kept-1.old", "notes"};
+    static const char *const names[] = {"step-00000010.kept-2",
+                                        ".step-00000010.tmp-12-0",
+                                        "step-00000010.kept-1",
+                                        ".step-00000005.trash-12-0",
+                                        "best.kept-1",
+                                        "latest.kept-12",
+                                        "other.kept-1",
+                                        "step-00000010.kept-",
+                                        "step-10.kept-1",
+                                        "step-00000010.kept-1.old",
+                                        "notes"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_int_equal(mkdir(at(names[i]), 0777), 0);
     ttn_error err;
@@ -227,8 +235,9 @@ static void what_made_way_and_what_is_unfinished_is_listed(void **state)
     assert_contains(text, "checkpoint_count=1;");
     assert_contains(text, "others{{name=.step-00000005.trash-12-0;state=unfinished;}"
                           "{name=.step-00000010.tmp-12-0;state=unfinished;}"
-                          "{name=step-00000010.kept-1;state=made way for a checkpoint;}"
-                          "{name=step-00000010.kept-2;state=made way for a checkpoint;}}");
+                          "{name=best.kept-1;state=moved aside;}{name=latest.kept-12;state=moved aside;}"
+                          "{name=step-00000010.kept-1;state=moved aside;}"
+                          "{name=step-00000010.kept-2;state=moved aside;}}");
     assert_contains(text, "verified=1;");
 }
 

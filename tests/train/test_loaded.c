@@ -183,8 +183,8 @@ static void of_a_run_the_best_is_taken_or_the_newest(void **state)
     assert_int_equal(m->step, 9);
     ttn_loaded_close(m);
     assert_contains(w.said,
-                    "without_best: the newest checkpoint, step 9, is taken for the best: it is not known, as the "
-                    "run has evaluated none");
+                    "without_best: the newest checkpoint, step 9, is used: none is known as the best, since none "
+                    "was evaluated");
     tear_down(&w);
 }
 
@@ -226,7 +226,7 @@ static void a_best_that_is_not_there_is_told(void **state)
     tiny_save_best(join(path, run, "ckpt/step-00000011"), 11, 3, 5);
     assert_ok(load(&w, run, NULL, NULL, &m, &err), &err);
     assert_int_equal(m->step, 11);
-    assert_contains(w.said, "the newest checkpoint, step 11, is taken for the best: ");
+    assert_contains(w.said, "the newest checkpoint, step 11, is used: the best one cannot be used: ");
     assert_contains(w.said, "step-00000005/MANIFEST.json: is missing");
     ttn_loaded_close(m);
     tear_down(&w);
@@ -244,7 +244,7 @@ static void a_damaged_best_is_passed_over_and_told(void **state)
     flip(run, "ckpt/step-00000007/model.safetensors", 4000);
     assert_ok(load(&w, run, NULL, NULL, &m, &err), &err);
     assert_int_equal(m->step, 9);
-    assert_contains(w.said, "the newest checkpoint, step 9, is taken for the best: ");
+    assert_contains(w.said, "the newest checkpoint, step 9, is used: the best one cannot be used: ");
     assert_contains(w.said, "ckpt/step-00000007/model.safetensors: is damaged");
     ttn_loaded_close(m);
     flip(run, "ckpt/step-00000009/state.json", 10);

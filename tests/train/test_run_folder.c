@@ -376,7 +376,7 @@ static void latest_leads_to_the_last_one_saved(void **state)
     assert_false(is_there("ckpt/latest.kept-2"));
     assert_int_equal(readlink(in_run("ckpt/latest"), target, sizeof target - 1), 13);
     assert_string_equal(target, "step-00000040");
-    assert_contains(saved_said, "ckpt/latest was no link");
+    assert_contains(saved_said, "ckpt/latest is not a link any more");
     ttn_run_folder_close(r);
 }
 
@@ -438,8 +438,7 @@ static void the_best_stays_without_its_link(void **state)
         assert_ok(ttn_run_retain(r, 1, -1, &saved_log, &err), &err);
         assert_string_equal(steps(), "50 10");
         assert_string_equal(best_link(), "step-00000010");
-        assert_contains(saved_said,
-                        "info: ckpt/best was no link to the best checkpoint, that of step 10, and is one again");
+        assert_contains(saved_said, "info: ckpt/best is restored: it leads to the best checkpoint so far, step 10");
         assert_int_equal(is_there("ckpt/best.kept-1/mine"), i == 1);
         assert_int_equal(is_there("ckpt/best.kept-1"), i == 1 || i == 2);
         /* Where it is right nothing is said. */
@@ -448,7 +447,7 @@ static void the_best_stays_without_its_link(void **state)
         assert_string_equal(saved_said, "");
         /* One that is not there any more is told, and is led to by nobody. */
         ttn_run_restore_best(r, 11);
-        assert_contains(saved_said, "step-00000011: is not there, and was the best checkpoint so far");
+        assert_contains(saved_said, "step-00000011: is missing, and was the best checkpoint so far");
         assert_string_equal(best_link(), "step-00000010");
         ttn_run_folder_close(r);
     }

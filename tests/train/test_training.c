@@ -837,6 +837,19 @@ static void files_are_packed_once_and_again_when_they_change(void **state)
     assert_contains(changed.said, "packed 1 file to ");
     assert_string_not_equal(ttn_dataset_path(ttn_training_facts_of(changed.t)->data), path);
     end(&changed);
+    /* A link that leads nowhere in place of the store is not written through. */
+    write_fasta(own, 7);
+    char moved[PATH_MAX + 16];
+    snprintf(moved, sizeof moved, "%s.moved", path);
+    assert_int_equal(rename(path, moved), 0);
+    assert_int_equal(symlink("nowhere.h5", path), 0);
+    session planted = {.folder = in_base("pack-planted"), .setting = setting};
+    assert_fails(begin(&planted, &err), TTN_EINVAL, &err, "is a link that leads nowhere");
+    end(&planted);
+    assert_false(is_there(in_base("data/nowhere.h5")));
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(rename(moved, path), 0);
+    err = (ttn_error){0};
     /* The store itself is data as well; for another vocabulary it is none. */
     char store[PATH_MAX + 16];
     snprintf(store, sizeof store, "data.train=%s", path);
@@ -1066,12 +1079,12 @@ static void too_little_room_for_all_that_stays_is_a_warning(void **state)
     session s = {.planned = in_base("no/such/run"), .setting = setting};
     ttn_error err = {0};
     assert_ok(begin(&s, &err), &err);
-    assert_contains(s.said, "checkpoints: 1000002 more will be there at once (train.keep, the best, the next): needs ");
+    assert_contains(s.said, "up to 1000002 more checkpoints at once (train.keep=1000000, the best, the next): needs ");
     end(&s);
     assert_false(is_there(in_base("no")));
     session few = {.planned = in_base("no/such/run")};
     assert_ok(begin(&few, &err), &err);
-    assert_null(strstr(few.said, "will be there at once"));
+    assert_null(strstr(few.said, "more checkpoints at once"));
     end(&few);
 }
 

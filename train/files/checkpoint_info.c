@@ -198,7 +198,7 @@ static ttn_status tell_others(const char *path, ttn_facts *f, ttn_error *err)
     for (int64_t i = 0; i < n; i++) {
         ttn_facts_open(f, NULL);
         ttn_facts_text(f, "name", "%s", other[i].name);
-        ttn_facts_text(f, "state", "%s", other[i].made_way ? "made way for a checkpoint" : "unfinished");
+        ttn_facts_text(f, "state", "%s", other[i].made_way ? "moved aside" : "unfinished");
         ttn_facts_close(f);
     }
     ttn_facts_close(f);

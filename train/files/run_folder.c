@@ -423,8 +423,8 @@ static ttn_status make_way(const char *path, const ttn_log *log, ttn_error *err)
         return TTN_FAIL(err, TTN_EIO, "%s: is no link, and cannot be renamed: %s%s", ttn_text_tail(path, shown),
                         strerror(error), ttn_disk_advice(error));
     }
-    ttn_log_say(log, TTN_LOG_WARNING, "%s was no link (a copy of the run may have made it so) and is now called %s",
-                path, kept);
+    ttn_log_say(log, TTN_LOG_WARNING,
+                "%s is not a link any more (copying a run may replace links) and is now called %s", path, kept);
     return TTN_OK;
 }
 
@@ -497,16 +497,18 @@ void ttn_run_restore_best(ttn_run_folder *r, int64_t step)
     r->best = step;
     ttn_status status = path_of_step(r->path, step, folder, &err);
     if (status == TTN_OK && stat(folder, &about) != 0) {
-        ttn_log_say(r->log, TTN_LOG_WARNING,
-                    "%s: is not there, and was the best checkpoint so far; until a better one is saved, nobody has it",
-                    folder);
+        ttn_log_say(
+            r->log, TTN_LOG_WARNING,
+            "%s: is missing, and was the best checkpoint so far; titin eval takes the newest until a better one is "
+            "saved",
+            folder);
         return;
     }
     if (status == TTN_OK && linked_best(r->path) == step) return;
     if (status == TTN_OK) status = set_link(r, BEST, step, &err);
     if (status == TTN_OK)
         ttn_log_say(r->log, TTN_LOG_INFO,
-                    "ckpt/best was no link to the best checkpoint, that of step %" PRId64 ", and is one again", step);
+                    "ckpt/best is restored: it leads to the best checkpoint so far, step %" PRId64, step);
     else
         ttn_log_say(r->log, TTN_LOG_WARNING, "%s", err.text);
 }
