@@ -64,7 +64,7 @@ safetensors_write.o   lstat|json_[a-z_]+  # the index, and what stands in its wa
 nonfinite.o  json_[a-z_]+|lstat|opendir|readdir|closedir  # trees of JSON, and what an earlier try left
 replay.o  stat  # is there a checkpoint
 run_json.o  gethostname|getpid|access|json_[a-z_]+  # who ran it, and trees of JSON
-training_create.o  stat  # what is in a folder
+training_create.o  l?stat  # what is in a folder
 saver.o   pthread_(create|join|sigmask|mutex_[a-z]+|cond_[a-z]+)|sigfillset  # a thread that writes
 reader.o  open|close|fstat|pread  # files that are read by position
 fasta.o   regcomp|regfree|regerror  # ids by expression

@@ -152,7 +152,7 @@ refused 'no masking' 2 "--maskings: '0' is not a number from 1 to 1000" eval tin
 cp -r tiny damaged
 printf X | dd of="damaged/ckpt/$(readlink tiny/ckpt/best)/model.safetensors" bs=1 seek=3000 conv=notrunc status=none
 run eval damaged "$store" --maskings 1
-check 'a damaged best checkpoint is passed over, and told' grep -q 'the best checkpoint is passed over' <<< "$err"
+check 'a damaged best checkpoint is passed over, and told' grep -q "the newest checkpoint, step [0-9]*, is used: the best one cannot be used" <<< "$err"
 check 'a damaged checkpoint itself is refused' test "$("$titin" eval "damaged/ckpt/best" "$store" > /dev/null 2>&1; echo $?)" = 4
 
 # ---- fill ----
