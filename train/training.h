@@ -84,9 +84,10 @@ typedef struct {
 
 typedef struct ttn_training ttn_training;
 
-/* *ret is the caller's. That a checkpoint can be saved is tried (train/files/checkpoint.h) before anything is computed. TTN_EINVAL: what does not fit together in the configuration; there is a run in the folder and
- * `resumes` is 0, or it has another configuration; another process writes there. TTN_ECHECKPOINT, TTN_EFORMAT, TTN_EIO,
- * TTN_ENOMEM, TTN_ESTOPPED (while packing): each with its sentence. */
+/* *ret is the caller's. That a checkpoint can be saved is tried (train/files/checkpoint.h) before anything is computed.
+ * TTN_EINVAL: what does not fit together in the configuration; there is a run in the folder and `resumes` is 0, or it has
+ * another configuration; another process writes there. TTN_ECHECKPOINT, TTN_EFORMAT, TTN_EIO, TTN_ENOMEM, TTN_ESTOPPED
+ * (while packing): each with its sentence. */
 TTN_MUST_USE ttn_status ttn_training_create(const ttn_training_options *o, ttn_training **ret, ttn_error *err);
 void ttn_training_destroy(ttn_training *t); /* NULL is fine */
 

@@ -181,11 +181,11 @@ ttn_status ttn_run_folder_open(const char *path, const ttn_clock *clock, const t
         status =
             TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long; choose a shorter one", ttn_text_tail(path, shown));
     if (status == TTN_OK) status = make_folder(path, err);
+    if (status == TTN_OK) status = ttn_run_folder_check(path, err);
     if (status == TTN_OK) {
         snprintf(inside, sizeof inside, "%.*s/.lock", PATH_MAX - 16, r->path);
         status = ttn_lock_take(inside, clock, log, &r->lock, err);
     }
-    if (status == TTN_OK) status = ttn_run_folder_check(path, err);
     if (status == TTN_OK) status = path_in(path, NULL, inside, err);
     if (status == TTN_OK) status = make_folder(inside, err);
     if (status == TTN_OK) status = ttn_atomic_sweep(inside, is_of_checkpoints, log, err);
