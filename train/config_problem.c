@@ -208,7 +208,7 @@ const char *ttn_config_hint(const ttn_config_table *t, ttn_arena *memory, const 
     for (int i = 0; i < (known_section ? t->n_row : t->n_section); i++) {
         const char *known = known_section ? t->row[i].name : t->section[i];
         if (known_section && !is_in_section(known, name, n_section)) continue;
-        if (end + strlen(known) + sizeof ", ..." > sizeof list) {
+        if (end + strlen(", ") + strlen(known) + sizeof ", ..." > sizeof list) { /* room is left for what stands here */
             memcpy(list + end, ", ...", sizeof ", ...");
             break;
         }

@@ -595,6 +595,49 @@ static void a_row_that_nobody_reads_and_a_read_without_a_row_are_found(void **st
     refused_table(module, 1, "test trainer has a rule for train.betas");
 }
 
+/* Keys of one length but for the first, so that the list of them is cut at every place. */
+enum { MANY = 40, LONGEST_LIST = 255 };
+
+static ttn_status read_many(const void *self, const ttn_values *v, ttn_error *err)
+{
+    const ttn_option *row = self;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_status status = TTN_OK;
+    for (int i = 0; i < MANY && status == TTN_OK; i++) {
+        int64_t unused;
+        status = reader.get_integer(reader.self, row[i].name, 0, &unused, err);
+    }
+    return status;
+}
+
+static void a_long_list_of_keys_is_cut_where_it_has_no_room(void **state)
+{
+    (void)state;
+    static char name[MANY][64];
+    ttn_option row[MANY];
+    const ttn_config_module module = {.name = "many", .row = row, .n_row = MANY, .read = read_many, .self = row};
+    for (int length = 1; length < 40; length++) {
+        for (int i = 0; i < MANY; i++) {
+            snprintf(name[i], sizeof name[i], "many.k%02d%.*s", i, i == 0 ? length : 20,
+                     "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww");
+            row[i] = (ttn_option){
+                .name = name[i], .type = TTN_OPTION_INTEGER, .fallback = "0", .most = 1, .help = "x", .since = "0.1"};
+        }
+        ttn_config_table *t = NULL;
+        ttn_config *c = NULL;
+        ttn_error err = {0};
+        assert_ok(ttn_config_table_create(&module, 1, &t, &err), &err);
+        const char *const argument = "many.=1";
+        const ttn_config_request r = {.argument = &argument, .n_argument = 1};
+        assert_fails(ttn_config_load(t, &r, &c, &err), TTN_EINVAL, &err, "there are many.k00");
+        const char *list = strstr(err.text, "there are ") + strlen("there are ");
+        assert_true(strlen(list) <= LONGEST_LIST);
+        assert_string_equal(list + strlen(list) - strlen(", ..."), ", ...");
+        ttn_config_destroy(c);
+        ttn_config_table_destroy(t);
+    }
+}
+
 static void every_row_of_titin_is_read(void **state)
 {
     (void)state;
@@ -728,6 +771,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_schema_has_every_row),
         cmocka_unit_test(a_section_of_two_modules_stands_together),
         cmocka_unit_test(a_row_that_nobody_reads_and_a_read_without_a_row_are_found),
+        cmocka_unit_test(a_long_list_of_keys_is_cut_where_it_has_no_room),
         cmocka_unit_test(every_row_of_titin_is_read),
         cmocka_unit_test(every_preset_of_titin_loads),
         cmocka_unit_test(presets_of_other_attention_are_proteins_20k_with_it),
