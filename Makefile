@@ -350,12 +350,13 @@ $(BUILD)/bench/%: $(OBJ)/tests/bench/bench_%.o $(OBJ)/tests/bench/bench.o $(OBJ)
 FUZZ_S := 60
 fuzz:
 	@.ci/setup build check
+	@$(MAKE) --no-print-directory -j$(JOBS) all
 	@$(MAKE) --no-print-directory -j$(JOBS) CC=clang SAN=1 FUZZING=1 fuzz-programs
-	@tests/fuzz/run $(FUZZ_S) build/clang-san-fuzz/fuzz
+	@tests/fuzz/run $(FUZZ_S) build/clang-san-fuzz/fuzz $(BUILD)/titin
 
 fuzz-programs: $(FUZZ_PROGRAMS)
 
-$(BUILD)/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(BUILD)/libtitin.a
+$(BUILD)/fuzz/%: $(OBJ)/tests/fuzz/fuzz_%.o $(OBJ)/tests/fuzz/fuzz.o $(BUILD)/libtitin.a
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 

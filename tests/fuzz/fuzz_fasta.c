@@ -1,19 +1,11 @@
-/* Any bytes as FASTA, unpacked or not: a record has residues of the alphabet and an id in UTF-8, a refusal has a place and a
- * rule, and how the bytes come makes no difference. The first byte chooses the rules. */
-#include <stddef.h>
-#include <stdint.h>
+/* Any bytes as FASTA or as an alignment, unpacked or not: a record has residues of the alphabet and an id in UTF-8, a refusal
+ * has a place and a rule, and how the bytes come makes no difference. The first two bytes choose the rules. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/text.h"
 #include "data/card.h"
 #include "data/fasta.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static void check(int holds)
-{
-    if (!holds) __builtin_trap();
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_text(const char *text)
 {
@@ -33,12 +25,13 @@ typedef struct {
     uint64_t hash;
 } outcome;
 
-static outcome read_all(const uint8_t *data, size_t bytes, size_t most, const ttn_fasta_rules *rules, int with_card)
+static outcome read_all(const char *name, const uint8_t *data, size_t bytes, size_t most, const ttn_fasta_rules *rules,
+                        int with_card)
 {
     ttn_source *source;
     ttn_fasta *f;
     ttn_error err = {0}, card_err = {0};
-    outcome o = {.status = ttn_source_open_memory("it", data, bytes, most, NULL, &source, &err)};
+    outcome o = {.status = ttn_source_open_memory(name, data, bytes, most, NULL, &source, &err)};
     check(o.status == TTN_OK);
     check(ttn_fasta_open(source, rules, &f, &err) == TTN_OK);
     const ttn_alphabet *a = rules->alphabet;
@@ -61,7 +54,7 @@ static outcome read_all(const uint8_t *data, size_t bytes, size_t most, const tt
     }
     const ttn_fasta_counts *found = ttn_fasta_found(f);
     if (card) {
-        check(ttn_card_end_file(card, "it", f, o.status, &err, &card_err) == TTN_OK);
+        check(ttn_card_end_file(card, name, f, o.status, &err, &card_err) == TTN_OK);
         check(found->residues == ttn_card_total(card)->residues && found->given == ttn_card_total(card)->records);
     }
     o.rule = ttn_fasta_failed_rule(f);
@@ -77,11 +70,20 @@ static outcome read_all(const uint8_t *data, size_t bytes, size_t most, const tt
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    if (bytes == 0) return 0;
-    const int choice = data[0];
+    static const char *const names[] = {"it", "it.a3m", "it.a2m", "it.fasta.gz"};
+    if (bytes < 2) return 0;
+    const int choice = data[0], more = data[1];
+    data += 2;
+    bytes -= 2;
+    const char *name = names[more & 3];
     const ttn_fasta_rules rules = {
         .alphabet = ttn_alphabet_find(choice & 1 ? "amplify" : "esm"),
-        .lowercase = choice & 2 ? TTN_LOWERCASE_EXCLUDE : TTN_LOWERCASE_UPPER,
+        .lowercase = more & 16    ? TTN_LOWERCASE_ERROR
+                     : choice & 2 ? TTN_LOWERCASE_EXCLUDE
+                                  : TTN_LOWERCASE_UPPER,
+        .format = (ttn_fasta_format)(more >> 2 & 3),
+        .allow_no_bgzf_eof = more >> 5 & 1,
+        .id_regex = more >> 6 & 1 ? "\\|([A-Z0-9]+)\\|" : NULL,
         .stop = (ttn_fasta_stop)(choice / 4 % 3),
         .strip_gaps = choice >> 4 & 1,
         .strip_digits = choice >> 4 & 1,
@@ -93,13 +95,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     };
     /* The first 512 bytes are always looked at together: behind as many blank lines the reads of the parts show. */
     const size_t n_blank = bytes % 2 ? 512 : 0;
-    const size_t n = n_blank + bytes - 1;
+    const size_t n = n_blank + bytes;
     uint8_t *text = malloc(n + 1);
     check(text != NULL);
     memset(text, '\n', n_blank);
-    memcpy(text + n_blank, data + 1, bytes - 1);
-    const outcome whole = read_all(text, n, 0, &rules, bytes % 16 == 0);
-    const outcome parts = read_all(text, n, 3, &rules, 0);
+    if (bytes > 0) memcpy(text + n_blank, data, bytes);
+    const outcome whole = read_all(name, text, n, 0, &rules, bytes % 16 == 0);
+    const outcome parts = read_all(name, text, n, 3, &rules, 0);
     free(text);
     check(whole.status == parts.status && whole.rule == parts.rule && whole.given == parts.given &&
           whole.residues == parts.residues && whole.hash == parts.hash);

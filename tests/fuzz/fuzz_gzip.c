@@ -1,17 +1,9 @@
 /* Any bytes behind the two that begin gzip: what is accepted is what zlib's own gzip mode makes of the members. */
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 #include "data/source.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static void check(int holds)
-{
-    if (!holds) __builtin_trap();
-}
+#include "tests/fuzz/fuzz.h"
 
 enum { ROOM = 1 << 18, PART = 4096 };
 

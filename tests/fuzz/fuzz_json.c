@@ -1,20 +1,12 @@
 /* Any bytes: our scanner and jansson take the same documents, but for what is ours alone to refuse (depth, keys that stand
  * twice) and reals beyond double; and a tree that was read is the same after it was written. */
 #include <jansson.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include "core/memory.h"
+#include "tests/fuzz/fuzz.h"
 #include "train/files/json.h"
 #include "train/files/json_scan.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static void check(int holds)
-{
-    if (!holds) __builtin_trap();
-}
 
 typedef struct {
     char *bytes;

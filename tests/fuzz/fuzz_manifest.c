@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/hash.h"
+#include "tests/fuzz/fuzz.h"
 #include "train/files/manifest.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void try_manifest(const void *bytes, size_t n)
 {

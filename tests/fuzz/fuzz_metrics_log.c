@@ -1,22 +1,15 @@
 /* Any bytes as metrics.jsonl: what a resumed run cuts leaves records up to its step alone, in their order; cutting again
  * changes nothing; and a record that was read and written reads back the same. */
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "tests/fuzz/fuzz.h"
 #include "train/files/metrics_log.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static void check(int holds)
-{
-    if (!holds) __builtin_trap();
-}
 
 enum { STEP = 100 };
 
-static char path[64];
+static char path[FUZZ_PATH];
 
 static int64_t size_of_file(void)
 {
@@ -65,17 +58,15 @@ static ttn_status copy(void *ctx, const ttn_metrics *r, ttn_error *err)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     digest first = {0}, again = {0}, written = {0};
-    snprintf(path, sizeof path, "/dev/shm/titin-fuzz-%d", (int)getpid());
-    FILE *f = fopen(path, "w");
-    check(f && fwrite(data, 1, bytes, f) == bytes);
-    fclose(f);
+    fuzz_path("metrics.jsonl", path);
+    fuzz_write("metrics.jsonl", data, bytes);
     ttn_metrics_log_close(open_log(&first));
     const int64_t size = size_of_file();
     ttn_metrics_log *l = open_log(&again);
     check(size_of_file() == size && again.n == first.n && again.sum == first.sum);
     /* All of it once more behind itself. */
-    char from[80];
-    snprintf(from, sizeof from, "%s-copy", path);
+    char from[FUZZ_PATH];
+    fuzz_path("copy.jsonl", from);
     check(rename(path, from) == 0);
     ttn_metrics_log_close(l);
     l = open_log(&written);

@@ -1,20 +1,12 @@
 /* Any n, seed, epoch and place: the place is found again, and its element is below n. */
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include "core/permute.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "tests/fuzz/fuzz.h"
 
 typedef struct {
     uint64_t n, seed, epoch, place;
     uint8_t shift; /* so that small n are as likely as large ones */
 } input;
-
-static void check(int holds)
-{
-    if (!holds) __builtin_trap();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

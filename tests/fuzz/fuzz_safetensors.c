@@ -1,16 +1,8 @@
 /* Any header: refused with a sentence, or its tensors have the bytes of their shapes and tile the data. The first two
  * bytes say how many bytes of data there are. */
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
+#include "tests/fuzz/fuzz.h"
 #include "train/files/safetensors.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-
-static void check(int holds)
-{
-    if (!holds) __builtin_trap();
-}
 
 static void check_tensors(const ttn_safetensors *s, int64_t begin, int64_t size)
 {

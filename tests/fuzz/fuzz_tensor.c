@@ -4,8 +4,7 @@
 #include <string.h>
 #include "core/status.h"
 #include "core/tensor.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 /* ---- descriptors ---- */
 
