@@ -15,6 +15,13 @@ static const char guard[] = "TTN_REEXEC";
  * with two other busy processes keeps 84 to 97 % of what OMP_WAIT_POLICY=passive gets (41 % by default). */
 static const char spin_count[] = "1000";
 
+/* clang's libomp does not read it. */
+#if defined(__clang__)
+enum { HAS_LIBGOMP = 0 };
+#else
+enum { HAS_LIBGOMP = 1 };
+#endif
+
 /* ps and top show what was executed, "exe". */
 static void restore_name(const char *program)
 {
@@ -50,10 +57,9 @@ int ttn_reexec(char **argv)
     changes = 0;
     const char *kernel = ttn_blas_wanted_kernel();
     if (kernel && setenv("OPENBLAS_CORETYPE", kernel, 1) == 0) changes |= TTN_REEXEC_KERNEL;
-#if !defined(__clang__) /* libomp does not read it */
-    if (!is_set("GOMP_SPINCOUNT") && !is_set("OMP_WAIT_POLICY") && setenv("GOMP_SPINCOUNT", spin_count, 1) == 0)
+    if (HAS_LIBGOMP && !is_set("GOMP_SPINCOUNT") && !is_set("OMP_WAIT_POLICY") &&
+        setenv("GOMP_SPINCOUNT", spin_count, 1) == 0)
         changes |= TTN_REEXEC_SPIN;
-#endif
     if (changes == 0) return 0;
     char text[48];
     snprintf(text, sizeof text, "%ld %d", (long)getpid(), changes);
