@@ -141,7 +141,7 @@ static ttn_status zeroed(const ttn_weights *w, size_t bytes, const char *what, t
     return TTN_OK;
 }
 
-ttn_status ttn_weights_create(const ttn_graph *g, ttn_device *device, ttn_weights **ret, ttn_error *err)
+ttn_status ttn_weights_layout(const ttn_graph *g, ttn_device *device, ttn_weights **ret, ttn_error *err)
 {
     *ret = NULL;
     ttn_status status = ttn_graph_check(g, err);
@@ -154,14 +154,24 @@ ttn_status ttn_weights_create(const ttn_graph *g, ttn_device *device, ttn_weight
         w->device = w->own_device;
     }
     if (status == TTN_OK) status = lay_out(w, g, err);
-    if (status == TTN_OK) status = zeroed(w, w->param_bytes, "the values", &w->slab[TTN_SLAB_VALUE], err);
-    if (status == TTN_OK) status = zeroed(w, w->state_bytes, "the states", &w->state, err);
     if (status != TTN_OK) {
         ttn_weights_destroy(w);
         return status;
     }
     *ret = w;
     return TTN_OK;
+}
+
+ttn_status ttn_weights_create(const ttn_graph *g, ttn_device *device, ttn_weights **ret, ttn_error *err)
+{
+    ttn_status status = ttn_weights_layout(g, device, ret, err);
+    if (status != TTN_OK) return status;
+    status = ttn_weights_require(*ret, TTN_SLAB_VALUE, err);
+    if (status != TTN_OK) {
+        ttn_weights_destroy(*ret);
+        *ret = NULL;
+    }
+    return status;
 }
 
 void ttn_weights_destroy(ttn_weights *w)
@@ -182,8 +192,11 @@ ttn_status ttn_weights_require(ttn_weights *w, ttn_slab last, ttn_error *err)
     static const char *const name[TTN_N_SLABS] = {"the values", "the gradients", "the first moments",
                                                   "the second moments"};
     ttn_status status = TTN_OK;
-    for (int s = TTN_SLAB_GRADIENT; s <= (int)last && s < TTN_N_SLABS && status == TTN_OK; s++)
-        if (!w->slab[s]) status = zeroed(w, w->trainable_bytes, name[s], &w->slab[s], err);
+    for (int s = TTN_SLAB_VALUE; s <= (int)last && s < TTN_N_SLABS && status == TTN_OK; s++) {
+        const size_t bytes = s == TTN_SLAB_VALUE ? w->param_bytes : w->trainable_bytes;
+        if (!w->slab[s]) status = zeroed(w, bytes, name[s], &w->slab[s], err);
+    }
+    if (status == TTN_OK && !w->state) status = zeroed(w, w->state_bytes, "the states", &w->state, err);
     return status;
 }
 

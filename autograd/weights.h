@@ -24,13 +24,17 @@ typedef enum { TTN_SLAB_VALUE, TTN_SLAB_GRADIENT, TTN_SLAB_M, TTN_SLAB_V, TTN_N_
 /* Memory for the values of g's parameters and states, all 0; the other slabs come with ttn_weights_require. device NULL:
  * the host. The device must outlive the weights; the graph need not. *ret is the caller's. */
 TTN_MUST_USE ttn_status ttn_weights_create(const ttn_graph *g, ttn_device *device, ttn_weights **ret, ttn_error *err);
+
+/* The same without memory for the values: names and shapes, to be compared with a file before anything is taken for them. The
+ * values come with ttn_weights_require; until then nothing is read, written or filled. */
+TTN_MUST_USE ttn_status ttn_weights_layout(const ttn_graph *g, ttn_device *device, ttn_weights **ret, ttn_error *err);
 void ttn_weights_destroy(ttn_weights *w);
 
 /* Fill every parameter by its rule. A number depends on the seed, the parameter's name and its place in the tensor; on no
  * order, layout or thread count. States become 0. */
 TTN_MUST_USE ttn_status ttn_weights_init(ttn_weights *w, uint64_t seed, ttn_error *err);
 
-/* The gradient slab, or all of them: allocated (0) unless there already. */
+/* All slabs up to `last`, and the states: allocated (0) unless there already. */
 TTN_MUST_USE ttn_status ttn_weights_require(ttn_weights *w, ttn_slab last, ttn_error *err);
 
 typedef struct {

@@ -126,14 +126,15 @@ static ttn_status make_model(ttn_loaded *m, const ttn_run_state *state, ttn_erro
     return ttn_model_spec_of(ttn_config_values(m->config), &use, &m->model, err);
 }
 
-/* All zeros. */
-static ttn_status make_weights(ttn_loaded *m, ttn_device *device, ttn_error *err)
+/* Names and shapes alone: a file that is of another model is refused before there is memory for this one, however large its
+ * configuration says that it is. */
+static ttn_status lay_out_weights(ttn_loaded *m, ttn_device *device, ttn_error *err)
 {
     ttn_model model;
     ttn_graph *g = ttn_graph_create((ttn_extent){TTN_GRAPH_TILE, 1, TTN_GRAPH_TILE});
     ttn_model_build(g, m->model, TTN_MODEL_LOGITS, &model);
     ttn_status status = ttn_graph_check(g, err);
-    if (status == TTN_OK) status = ttn_weights_create(g, device, &m->weights, err);
+    if (status == TTN_OK) status = ttn_weights_layout(g, device, &m->weights, err);
     ttn_graph_destroy(g);
     for (int i = 0; status == TTN_OK && i < ttn_weights_count(m->weights); i++) {
         const ttn_weight *w = ttn_weights_at(m->weights, i);
@@ -156,7 +157,9 @@ static ttn_status load_checkpoint(ttn_loaded *m, const ttn_checkpoint *c, const 
     ttn_status status = read_config(m, o, state->config, err);
     if (status == TTN_OK) status = read_rules(m, err);
     if (status == TTN_OK) status = make_model(m, state, err);
-    if (status == TTN_OK) status = make_weights(m, o->device, err);
+    if (status == TTN_OK) status = lay_out_weights(m, o->device, err);
+    if (status == TTN_OK) status = ttn_checkpoint_compare(c, m->weights, NULL, err);
+    if (status == TTN_OK) status = ttn_weights_require(m->weights, TTN_SLAB_VALUE, err);
     return status == TTN_OK ? ttn_checkpoint_load(c, m->weights, NULL, 0, err) : status;
 }
 
@@ -193,6 +196,7 @@ static ttn_status match_tensors(ttn_loaded *m, const ttn_safetensors *s, ttn_err
     for (int i = 0; i < n && status == TTN_OK; i++)
         wanted[i] = wanted_of(ttn_weights_at(m->weights, i));
     if (status == TTN_OK) status = ttn_safetensors_match(s, wanted, n, found, &match, err);
+    if (status == TTN_OK) status = ttn_weights_require(m->weights, TTN_SLAB_VALUE, err);
     if (status == TTN_OK) status = read_tensors(m, s, found, err);
     ttn_free(found);
     ttn_free(wanted);
@@ -214,7 +218,7 @@ static ttn_status load_file(ttn_loaded *m, const char *path, const ttn_loaded_op
     if (status == TTN_OK) status = read_config(m, o, NULL, err);
     if (status == TTN_OK) status = read_rules(m, err);
     if (status == TTN_OK) status = make_model(m, NULL, err);
-    if (status == TTN_OK) status = make_weights(m, o->device, err);
+    if (status == TTN_OK) status = lay_out_weights(m, o->device, err);
     if (status == TTN_OK) status = match_tensors(m, s, err);
     ttn_safetensors_close(s);
     return status;

@@ -292,6 +292,31 @@ static void a_file_of_weights_needs_its_configuration(void **state)
     tear_down(&w);
 }
 
+/* 57 TB of weights: whoever takes memory first fails for want of it. */
+static void a_model_that_the_file_is_not_of_takes_no_memory(void **state)
+{
+    (void)state;
+    static const char *const huge[] = {"model.width=1048576", NULL};
+    world w;
+    ttn_error err;
+    ttn_loaded *m;
+    char file[PATH_MAX];
+    build(&w);
+    const char *folder = in_folder("small");
+    join(file, folder, "model.safetensors");
+    tiny_save(folder, SEED, NULL);
+    FILE *f = fopen(in_folder("small.yaml"), "w");
+    assert_non_null(f);
+    fputs("model: {layers: 2, width: 24, heads: 2, token_dropout: yes}\n", f);
+    fclose(f);
+    assert_fails(load(&w, folder, NULL, huge, &m, &err), TTN_ECHECKPOINT, &err, "[1048576");
+    assert_null(m);
+    assert_fails(load(&w, file, in_folder("small.yaml"), huge, &m, &err), TTN_ECHECKPOINT, &err,
+                 "and the model has [1048576");
+    assert_null(m);
+    tear_down(&w);
+}
+
 /* ---- what is not ---- */
 
 static void what_is_no_model_is_told_for_what_it_is(void **state)
@@ -372,6 +397,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_best_that_is_not_there_is_told),
         cmocka_unit_test(a_damaged_best_is_passed_over_and_told),
         cmocka_unit_test(a_file_of_weights_needs_its_configuration),
+        cmocka_unit_test(a_model_that_the_file_is_not_of_takes_no_memory),
         cmocka_unit_test(what_is_no_model_is_told_for_what_it_is),
         cmocka_unit_test(a_model_of_another_shape_is_told_with_both),
         cmocka_unit_test(automatic_attention_is_what_it_was_in_training),

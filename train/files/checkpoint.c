@@ -199,7 +199,7 @@ static int name_of(const ttn_weights *w, int i, ttn_slab slab, const char *const
 {
     const ttn_weight *weight = ttn_weights_at(w, i);
     *part = slab == TTN_SLAB_VALUE ? TTN_PART_MODEL : TTN_PART_OPTIMIZER;
-    if (slab == TTN_SLAB_GRADIENT || !ttn_weights_address(w, i, slab)) return 0;
+    if (slab == TTN_SLAB_GRADIENT || (slab != TTN_SLAB_VALUE && !ttn_weights_address(w, i, slab))) return 0;
     if (weight->is_state && slab != TTN_SLAB_VALUE) return 0;
     if (slab == TTN_SLAB_VALUE)
         snprintf(name, TTN_MOMENT_NAME, "%s", model_name ? model_name[i] : weight->name);
@@ -243,6 +243,13 @@ static ttn_status compare(const ttn_checkpoint *c, const ttn_weights *w, const c
             ttn_checkpoint_part_file[TTN_PART_MODEL], t->name, ttn_stored_print(t, found));
     }
     return TTN_OK;
+}
+
+ttn_status ttn_checkpoint_compare(const ttn_checkpoint *c, const ttn_weights *w, const char *const *model_name,
+                                  ttn_error *err)
+{
+    int64_t largest = 0;
+    return compare(c, w, model_name, TTN_SLAB_VALUE, &largest, err);
 }
 
 ttn_status ttn_checkpoint_load(const ttn_checkpoint *c, ttn_weights *w, const char *const *model_name, int with_moments,

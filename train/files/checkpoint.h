@@ -60,6 +60,11 @@ const ttn_run_state *ttn_checkpoint_state(const ttn_checkpoint *c);
 TTN_MUST_USE ttn_status ttn_checkpoint_read(const ttn_checkpoint *c, ttn_part part, const char *name,
                                             const ttn_desc *desc, void *data, ttn_error *err);
 
+/* Does it have what w has, by name, type and shape? Both ways: a missing tensor, one of another shape, one that w does not have
+ * in model.safetensors is TTN_ECHECKPOINT. w may have no memory yet (ttn_weights_layout). */
+TTN_MUST_USE ttn_status ttn_checkpoint_compare(const ttn_checkpoint *c, const ttn_weights *w,
+                                               const char *const *model_name, ttn_error *err);
+
 /* All weights, and with_moments the slabs of moments that w has. First everything is compared with what is there, both
  * ways: a missing tensor, one of another shape, one that w does not have in model.safetensors is TTN_ECHECKPOINT, and w
  * is as it was. After a failure that comes later (TTN_EIO; a file that changes while it is read) w holds a mix and must
