@@ -100,7 +100,7 @@ BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c train/cli/prog
 
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 # These do not depend on `real`: they are built and run once, with the f32 ones. (A name without a test is an error.)
-ONCE     := $(addprefix core/test_,builder hdf5 lock machine nearest number options text values) \
+ONCE     := $(addprefix core/test_,builder hdf5 lock machine nearest number options path text values) \
             $(addprefix data/test_,alphabet batch_rules card fasta gzip loader mlm order pack sampler sequences source split store subset) \
             $(addprefix train/test_,checkpoint_faults checkpoint_info checkpoint_order commands config config_corpus convert \
                                     curve doctor event_file export facts json layout metrics metrics_log report run_folder safetensors schedule \

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "core/builder.h"
 #include "core/hash.h"
+#include "core/path.h"
 #include "core/text.h"
 #include "train/config_impl.h"
 #include "train/config_resolved.h"
@@ -121,6 +122,16 @@ static ttn_status blame_null(ttn_config *c, const ttn_config_node *n, const char
                             or_else ? or_else : "");
 }
 
+/* No shell has read a path of a file or behind a '='. What titin wrote was expanded then. */
+static ttn_status expand_path(ttn_config *c, ttn_scalar *path, ttn_error *why)
+{
+    char expanded[PATH_MAX];
+    ttn_status status = ttn_path_expand(path->text, expanded, why);
+    if (status != TTN_OK || strcmp(expanded, path->text) == 0) return status;
+    path->text = ttn_arena_text(c->memory, "%s", expanded);
+    return path->text ? TTN_OK : TTN_ENOMEM;
+}
+
 /* *ret is set and *ok is 1, or something is blamed. */
 static ttn_status read_scalar(ttn_config *c, const ttn_config_node *n, const char *name, const ttn_option *o,
                               ttn_scalar *ret, int *ok, ttn_error *err)
@@ -133,11 +144,12 @@ static ttn_status read_scalar(ttn_config *c, const ttn_config_node *n, const cha
     if (is_null(n)) return blame_null(c, n, name, o, err);
     if (n->has_nul) return ttn_config_blame(c, n->place, err, "%s: the text has a NUL byte", name);
     ttn_error why = {0};
-    if (ttn_option_read(o, n->text, ret, &why) == TTN_OK) {
-        *ok = 1;
-        return TTN_OK;
-    }
-    return ttn_config_blame(c, n->place, err, "%s: %s", name, why.text);
+    ttn_status status = ttn_option_read(o, n->text, ret, &why);
+    if (status == TTN_OK && o->type == TTN_OPTION_PATH && !n->place.source->is_resolved)
+        status = expand_path(c, ret, &why);
+    if (status == TTN_ENOMEM) return ttn_config_no_memory(err);
+    *ok = status == TTN_OK;
+    return *ok ? TTN_OK : ttn_config_blame(c, n->place, err, "%s: %s", name, why.text);
 }
 
 static ttn_status set_row(ttn_config *c, int row, const ttn_scalar *item, int n, ttn_config_place place, ttn_error *err)

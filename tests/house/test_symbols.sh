@@ -23,6 +23,8 @@ blas.o    cblas_[sd]gemm|openblas_[a-z_]+|getenv  # the one door to BLAS
 blas.o    strcasecmp  # names of kernels, as OpenBLAS compares them
 blas.o    omp_set_num_threads  # of the calling task, put back after the call: OpenBLAS on OpenMP has no other way to be told
 fasta_sniff.o  memmem  # what a file that is no FASTA may be
+path.o    getenv|getpw(nam|uid)_r|getuid  # home folders and variables in a path
+files.o   l?stat|scandir|glob|globfree|strn?casecmp|strpbrk  # what a folder and a pattern stand for
 reexec.o  getenv|setenv|unsetenv|getpid|prctl|execv|__isoc99_sscanf  # ttn_reexec, which a program calls as its first line
 start.o   getenv|omp_get_thread_limit  # OMP_NUM_THREADS, and what else OpenMP was told: how many threads
 checkpoint_info.o  l?stat  # what lies in a folder

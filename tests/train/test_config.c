@@ -146,6 +146,53 @@ static void what_is_wrong_in_a_preset_is_told_with_its_line(void **state)
     ttn_config_table_destroy(t);
 }
 
+static void refused_argument(const ttn_config_table *t, const char *const *argument, const char *words)
+{
+    ttn_config *c = NULL;
+    ttn_error err = {0};
+    const ttn_config_request r = {.argument = argument, .n_argument = 1};
+    assert_fails(ttn_config_load(t, &r, &c, &err), TTN_EINVAL, &err, words);
+    ttn_config_destroy(c);
+}
+
+static void no_shell_reads_paths_of_files_and_settings(void **state)
+{
+    (void)state;
+    ttn_config_table *t = create_table();
+    setenv("HOME", "/home/of us", 1);
+    setenv("TITIN_TEST_DISK", "/disk", 1);
+    const ttn_config_file file =
+        file_of("a.yaml", "data:\n  train: [~/a.fa, $TITIN_TEST_DISK/b.fa, '${HOME}', /x/$TITIN_TEST_DISK, a~$HOME]\n");
+    static const char *const environment[] = {"TITIN__DATA__TRAIN__5=~/c.fa", NULL};
+    static const char *const arguments[] = {"data.train.6=~/d.fa", "data.name=~/is a text"};
+    const ttn_config_request r = {
+        .file = &file, .n_file = 1, .environment = environment, .argument = arguments, .n_argument = 2};
+    static const char *const expected[] = {"/home/of us/a.fa", "/disk/b.fa",       "/home/of us",     "/x//disk",
+                                           "a~$HOME",          "/home/of us/c.fa", "/home/of us/d.fa"};
+    ttn_config *c = load(t, &r);
+    for (int i = 0; i < 7; i++)
+        assert_string_equal(value_of(c, "data.train")->item[i].text, expected[i]);
+    assert_string_equal(value_of(c, "data.name")->item[0].text, "~/is a text");
+
+    /* what was written is not expanded again */
+    setenv("HOME", "/elsewhere", 1);
+    char *text = NULL;
+    ttn_error err = {0};
+    assert_ok(ttn_config_resolved(c, &text, &err), &err);
+    const ttn_config_file again = file_of("config.resolved.yaml", text);
+    ttn_config *back = load(t, &(ttn_config_request){.file = &again, .n_file = 1});
+    assert_string_equal(value_of(back, "data.train")->item[0].text, "/home/of us/a.fa");
+    ttn_config_destroy(back);
+    free(text);
+    ttn_config_destroy(c);
+
+    static const char *const nobody[] = {"data.train=~nobody-of-this-name/x"};
+    static const char *const unset[] = {"data.train=$TITIN_TEST_UNSET/x"};
+    refused_argument(t, nobody, "there is no user 'nobody-of-this-name'; a file of this name is ./~nobody");
+    refused_argument(t, unset, "$TITIN_TEST_UNSET/x: the environment has no variable TITIN_TEST_UNSET");
+    ttn_config_table_destroy(t);
+}
+
 static void an_element_of_a_list_is_changed_and_keeps_both_origins(void **state)
 {
     (void)state;
@@ -756,6 +803,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(later_sources_win_and_origins_say_which),
         cmocka_unit_test(the_strongest_wish_for_a_preset_counts),
         cmocka_unit_test(what_is_wrong_in_a_preset_is_told_with_its_line),
+        cmocka_unit_test(no_shell_reads_paths_of_files_and_settings),
         cmocka_unit_test(an_element_of_a_list_is_changed_and_keeps_both_origins),
         cmocka_unit_test(the_environment_has_no_order),
         cmocka_unit_test(a_key_of_two_variables_is_refused),

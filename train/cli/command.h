@@ -8,6 +8,7 @@
 #define TTN_COMMAND_H
 
 #include <stdio.h>
+#include "core/memory.h"
 #include "core/options.h"
 #include "core/status.h"
 #include "train/cli/terminal.h"
@@ -71,9 +72,10 @@ struct ttn_cli_call {
     const char *value[TTN_MAX_OPTIONS]; /* of the row's option i: NULL not given, "" a given one without a value */
     char **argument;                    /* (n_argument) */
     int n_argument;
+    ttn_arena *memory; /* of paths that were expanded; NULL: none was */
     ttn_terminal out, err;
-    ttn_exit *exit;    /* the program's exit code when run has returned TTN_OK: TTN_EXIT_OK at first */
-    int reexec; /* TTN_REEXEC_…: variables of the environment that titin has set, and not the user */
+    ttn_exit *exit; /* the program's exit code when run has returned TTN_OK: TTN_EXIT_OK at first */
+    int reexec;     /* TTN_REEXEC_…: variables of the environment that titin has set, and not the user */
 };
 
 /* Was --name given; its value (NULL: not given). The row has such an option, or it is an assertion. */

@@ -1,9 +1,11 @@
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include "core/nearest.h"
+#include "core/path.h"
 #include "core/text.h"
-#include "train/cli/command.h"
+#include "train/cli/configured.h"
 
 /* "; did you mean `--json`?" for messages; "" without one. */
 enum { HINT = 160 };
@@ -158,6 +160,17 @@ static ttn_status no_value(const ttn_command *c, ttn_error *err)
                     c->options[i].value);
 }
 
+/* A value that is given twice: nobody knows which one is meant. */
+static ttn_status set_option(ttn_cli_call *call, int i, ttn_error *err)
+{
+    const char *before = call->value[i], *now = optarg ? optarg : "";
+    if (before && strcmp(before, now) != 0)
+        return TTN_FAIL(err, TTN_EINVAL, "titin %s: --%s is given twice, as '%s' and as '%s': give it once",
+                        call->command->name, call->command->options[i].name, before, now);
+    call->value[i] = now;
+    return TTN_OK;
+}
+
 /* ---- arguments ---- */
 
 static ttn_status check_arguments(const ttn_cli_call *call, ttn_error *err)
@@ -181,6 +194,78 @@ static ttn_status check_arguments(const ttn_cli_call *call, ttn_error *err)
                     ttn_text_plural(most), call->argument[most]);
 }
 
+/* ---- paths that no shell has read: '~/x', --output=~/x ---- */
+
+/* *path: as it was, or the call's memory. */
+static ttn_status expand_path(ttn_cli_call *call, const char **path, ttn_error *err)
+{
+    char expanded[PATH_MAX];
+    if (strlen(*path) >= PATH_MAX) return TTN_OK; /* no path; whoever reads it says what is wrong */
+    ttn_status status = ttn_path_expand(*path, expanded, err);
+    if (status != TTN_OK || strcmp(expanded, *path) == 0) return status;
+    if (!call->memory) status = ttn_arena_create(0, &call->memory, err);
+    if (status != TTN_OK) return status;
+    *path = ttn_arena_text(call->memory, "%s", expanded);
+    return *path ? TTN_OK : TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
+}
+
+static int is_path(ttn_word word)
+{
+    return word == TTN_WORD_FILE || word == TTN_WORD_FOLDER;
+}
+
+/* The row's argument number i; NULL: there is none. */
+static const ttn_cli_argument *argument_at(const ttn_command *c, int i)
+{
+    const ttn_cli_argument *a = c->arguments;
+    for (; a && a->name && a->most != TTN_ANY_NUMBER && i >= a->most; a++)
+        i -= a->most;
+    return a && a->name ? a : NULL;
+}
+
+static ttn_status expand_paths(ttn_cli_call *call, ttn_error *err)
+{
+    const ttn_command *c = call->command;
+    ttn_status status = TTN_OK;
+    for (int i = 0; c->options && c->options[i].name && status == TTN_OK; i++)
+        if (call->value[i] && is_path(c->options[i].word)) status = expand_path(call, &call->value[i], err);
+    for (int i = 0; i < call->n_argument && status == TTN_OK; i++) {
+        const ttn_cli_argument *a = argument_at(c, i);
+        const char *path = call->argument[i];
+        if (!a || !is_path(a->word) || ttn_is_setting(path)) continue;
+        status = expand_path(call, &path, err);
+        call->argument[i] = (char *)path;
+    }
+    return status;
+}
+
+/* ---- settings ---- */
+
+static int is_same_key(const char *a, const char *b)
+{
+    return strncmp(a, b, strcspn(a, "=") + 1) == 0;
+}
+
+/* On one command line the later value would win without a word: of two data.train= half the data would be gone. */
+static ttn_status check_settings(const ttn_cli_call *call, ttn_error *err)
+{
+    char *const *word = call->argument;
+    for (int i = 1; i < call->n_argument; i++) {
+        int first = 0;
+        if (!ttn_is_setting(word[i])) continue;
+        while (!is_same_key(word[i], word[first]))
+            first++;
+        if (first == i) continue;
+        const int n = (int)strcspn(word[i], "=");
+        const char *before = word[first] + n + 1, *now = word[i] + n + 1;
+        return TTN_FAIL(
+            err, TTN_EINVAL,
+            "%.*s is given twice, as %.100s and as %.100s: give it once (a list as '%.*s=[%.100s, %.100s]')", n,
+            word[i], before, now, n, word[i], before, now);
+    }
+    return TTN_OK;
+}
+
 /* argv[0] is the (last word of the) command. */
 static ttn_status parse_words(int argc, char **argv, ttn_asked *ret_asked, ttn_cli_call *call, ttn_error *err)
 {
@@ -201,13 +286,15 @@ static ttn_status parse_words(int argc, char **argv, ttn_asked *ret_asked, ttn_c
         else if (code == ':')
             status = no_value(c, err);
         else
-            call->value[option_of_code(c, code)] = optarg ? optarg : "";
+            status = set_option(call, option_of_code(c, code), err);
     }
     if (status != TTN_OK) return status;
     call->argument = argv + optind;
     call->n_argument = argc - optind;
     *ret_asked = TTN_ASKED_RUN;
-    return check_arguments(call, err);
+    status = check_arguments(call, err);
+    if (status == TTN_OK) status = check_settings(call, err);
+    return status == TTN_OK ? expand_paths(call, err) : status;
 }
 
 /* ---- the whole line ---- */

@@ -45,13 +45,10 @@ static int run(int argc, char **argv, int reexec)
     ttn_asked asked;
     const char *family;
     ttn_status status = ttn_cli_parse(argc, argv, &asked, &call, &family, &err);
-    if (status != TTN_OK) return ttn_program_fail(status, &err);
-    if (asked == TTN_ASKED_HELP) {
-        print_help(&call, family);
-        return TTN_EXIT_OK;
-    }
-    if (asked == TTN_ASKED_VERSION) call.command = &ttn_cmd_version;
-    status = call.command->run(&call, &err);
+    if (status == TTN_OK && asked == TTN_ASKED_HELP) print_help(&call, family);
+    if (status == TTN_OK && asked == TTN_ASKED_VERSION) call.command = &ttn_cmd_version;
+    if (status == TTN_OK && asked != TTN_ASKED_HELP) status = call.command->run(&call, &err);
+    ttn_arena_destroy(call.memory);
     return status == TTN_OK ? (int)code : ttn_program_fail(status, &err);
 }
 
