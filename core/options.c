@@ -195,6 +195,7 @@ static ttn_status read_text(const ttn_option *o, const char *text, ttn_scalar *r
     ret->text = text;
     if (o->type == TTN_OPTION_TEXT) return TTN_OK;
     if (o->type == TTN_OPTION_CHOICE) return read_choice(o, text, err);
+    if (!*text && o->fallback && !*o->fallback && !o->is_list) return TTN_OK; /* as by default: none */
     if (!*text) return unexpected(o, text, err);
     for (const char *c = text; *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7F)
@@ -236,6 +237,45 @@ const char *ttn_option_next(const char **rest, char *room, size_t n_room)
     room[n] = 0;
     *rest = end ? end + sizeof between - 1 : NULL;
     return room;
+}
+
+/* ---- conditions ---- */
+
+static int is_among(const char *list, const char *value)
+{
+    char element[TTN_OPTION_EXPECTED];
+    if (!*list) return !*value;
+    while (ttn_option_next(&list, element, sizeof element))
+        if (strcmp(element, value) == 0) return 1;
+    return 0;
+}
+
+int ttn_option_condition_holds(const ttn_option_condition *c, const char *const *value, int n)
+{
+    static const char *const nothing[] = {""};
+    if (n == 0) return ttn_option_condition_holds(c, nothing, 1);
+    for (int i = 0; i < n; i++)
+        if (c->is ? is_among(c->is, value[i]) : !is_among(c->is_not, value[i])) return 1;
+    return 0;
+}
+
+char *ttn_option_condition_text(const ttn_option_condition *c, char *text)
+{
+    const char *rest = c->is ? c->is : c->is_not;
+    text[0] = 0;
+    if (c->words) {
+        append(text, "%s", c->words);
+        return text;
+    }
+    append(text, "%s is%s", c->key, c->is ? "" : " not");
+    if (!*rest) append(text, " empty");
+    char element[TTN_OPTION_EXPECTED];
+    const char *before = " ";
+    while (ttn_option_next(&rest, element, sizeof element)) {
+        append(text, "%s%s", before, element);
+        before = rest && strchr(rest, ',') ? ", " : " or ";
+    }
+    return text;
 }
 
 /* ---- a table is well-formed ---- */
@@ -323,5 +363,32 @@ ttn_status ttn_options_check(const ttn_option *row, int n, ttn_error *err)
         if (status == TTN_OK && ttn_option_find(row, i, row[i].name))
             status = TTN_FAIL(err, TTN_EINVAL, "option %s: two rows have this name", row[i].name);
     }
+    return status;
+}
+
+/* Conditions name other rows, and values that these can have. */
+static ttn_status check_when(const ttn_option *row, int n, const ttn_option *o, ttn_error *err)
+{
+    for (const ttn_option_condition *c = o->when; c && c->key; c++) {
+        const ttn_option *other = ttn_option_find(row, n, c->key);
+        if (!other || other == o)
+            return TTN_FAIL(err, TTN_EINVAL, "option %s: it is read by the value of %s, which is no other row", o->name,
+                            c->key);
+        if (!c->is == !c->is_not)
+            return TTN_FAIL(err, TTN_EINVAL, "option %s: a condition has one list of values of %s", o->name, c->key);
+        const char *rest = c->is ? c->is : c->is_not;
+        char element[TTN_OPTION_EXPECTED];
+        while (other->type == TTN_OPTION_CHOICE && ttn_option_next(&rest, element, sizeof element))
+            if (!is_choice(other, element))
+                return TTN_FAIL(err, TTN_EINVAL, "option %s: '%s' is no choice of %s", o->name, element, c->key);
+    }
+    return TTN_OK;
+}
+
+ttn_status ttn_options_check_conditions(const ttn_option *row, int n, ttn_error *err)
+{
+    ttn_status status = TTN_OK;
+    for (int i = 0; i < n && status == TTN_OK; i++)
+        status = check_when(row, n, &row[i], err);
     return status;
 }

@@ -30,6 +30,14 @@ typedef struct {
     const char *instead; /* what to take: goes on after "'oprf' is not there yet: " */
 } ttn_option_absent;
 
+/* When a row is read at all: where the row `key` has one of the values `is`, or a value that is none of `is_not`. One of the
+ * two lists is there, with ", " between values as ttn_option_write writes them; "" stands for an empty list or text. */
+typedef struct {
+    const char *key;
+    const char *is, *is_not;
+    const char *words; /* the condition in messages; NULL: "KEY is A or B", "KEY is not A" */
+} ttn_option_condition;
+
 typedef struct {
     const char *name; /* "favor.redraw": a section, a dot, a key; lower case, digits and '_' */
     ttn_option_type type;
@@ -37,11 +45,13 @@ typedef struct {
     const char *fallback; /* the default, as a user would write it (of a list: values with ", " between them, "" for
                                    none); NULL: the user must give a value */
     double least, most;   /* of numbers, sizes and durations, both possible; both 0: any */
-    const char *const *choices;      /* of TTN_OPTION_CHOICE, NULL at the end */
-    const char *unit;                /* "steps", "rows"; NULL: none, or it is in the type */
-    const char *help;                /* one sentence, without a dot at its end */
-    const char *since;               /* the version that brought it */
-    const ttn_option_absent *absent; /* a name NULL at the end; NULL: there are none */
+    const char *const *choices;       /* of TTN_OPTION_CHOICE, NULL at the end */
+    const char *unit;                 /* "steps", "rows"; NULL: none, or it is in the type */
+    const char *help;                 /* one sentence, without a dot at its end */
+    const char *since;                /* the version that brought it */
+    const ttn_option_absent *absent;  /* a name NULL at the end; NULL: there are none */
+    const ttn_option_condition *when; /* the row is read where all of them hold; a key NULL at the end; NULL: always */
+    int unread_is_error; /* a value that the user gave and that is not read is an error: training would be on other data */
 } ttn_option;
 
 /* "integer", "list of paths": what stands in help texts and messages; text has TTN_OPTION_KIND bytes. Returns text. */
@@ -81,10 +91,19 @@ const char *ttn_option_next(const char **rest, char *room, size_t n_room);
 enum { TTN_OPTION_EXPECTED = 512 };
 char *ttn_option_expected(const ttn_option *o, char *text);
 
+/* Does it hold for a row that has these n values (texts)? A list does when one of its elements does. */
+int ttn_option_condition_holds(const ttn_option_condition *c, const char *const *value, int n);
+
+/* "schedule.kind is linear or cosine", "mlm.random is not 0"; text has TTN_OPTION_EXPECTED bytes. Returns text. */
+char *ttn_option_condition_text(const ttn_option_condition *c, char *text);
+
 /* Is the table one that a program can be built on? Names well-formed and unique, types that exist, help and version there,
  * a range that is not empty and only where there are numbers, choices exactly where they belong, a default that is one of
  * them. TTN_EINVAL with the row's name: a fault of ours, found by a test and not by a user. */
 TTN_MUST_USE ttn_status ttn_options_check(const ttn_option *row, int n, ttn_error *err);
+
+/* The same for conditions, which name rows of other modules, too: of a whole program's table. */
+TTN_MUST_USE ttn_status ttn_options_check_conditions(const ttn_option *row, int n, ttn_error *err);
 
 /* Values of the configuration by name ("exact.scale"), already checked against their rows; `layer` counts from 0 and
  * chooses where a value is a list with one element a layer. A name without a row, or of another type, is our mistake:

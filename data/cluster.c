@@ -39,6 +39,8 @@ typedef struct {
 
 enum { K, KMERS, SEED, MEMORY, N_OPTIONS };
 
+static const ttn_option_condition clusters[] = {TTN_WHEN_PACKED, {"data.split", .is = "cluster"}, {0}};
+
 const ttn_option ttn_cluster_options[] = {
     [K] = {.name = "pack.k",
            .type = TTN_OPTION_INTEGER,
@@ -47,7 +49,8 @@ const ttn_option ttn_cluster_options[] = {
            .most = TTN_KMER_LONGEST,
            .unit = "residues",
            .help = "proteins that share a word of so many residues are related; 0: 8 to 12, by the number of sequences",
-           .since = "0.1"},
+           .since = "0.1",
+           .when = clusters},
     [KMERS] = {.name = "pack.kmers",
                .type = TTN_OPTION_INTEGER,
                .fallback = "20",
@@ -55,19 +58,22 @@ const ttn_option ttn_cluster_options[] = {
                .most = MOST_KMERS,
                .unit = "words",
                .help = "how many words of a protein are looked at",
-               .since = "0.1"},
+               .since = "0.1",
+               .when = clusters},
     [SEED] = {.name = "pack.seed",
               .type = TTN_OPTION_INTEGER,
               .fallback = "0",
               .help = "which words of a protein are looked at",
-              .since = "0.1"},
+              .since = "0.1",
+              .when = clusters},
     [MEMORY] = {.name = "pack.memory",
                 .type = TTN_OPTION_SIZE,
                 .fallback = "256MiB",
                 .least = 1 << 20,
                 .most = 0x1p50,
                 .help = "memory for the table of words; a larger set takes more passes",
-                .since = "0.1"},
+                .since = "0.1",
+                .when = clusters},
 };
 const int ttn_cluster_n_options = N_OPTIONS;
 

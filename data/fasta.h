@@ -46,6 +46,15 @@ typedef struct {
 } ttn_fasta_rules;
 
 /* The rows of the configuration, and the rules they stand for; texts are borrowed from the values. */
+/* What data.train is, where conditions of options ask for it: sequences are read and packed, or a store is opened as it is. */
+#define TTN_DATA_IS_FASTA "FASTA"
+#define TTN_DATA_IS_STORE "a store"
+#define TTN_WHEN_PACKED                                                                \
+    {                                                                                  \
+        "data.train", .is = TTN_DATA_IS_FASTA, .words = "data.train is files in FASTA" \
+    }
+extern const ttn_option_condition ttn_when_packed[];
+
 extern const ttn_option ttn_fasta_options[];
 extern const int ttn_fasta_n_options;
 TTN_MUST_USE ttn_status ttn_fasta_rules_of(const ttn_option_reader *o, ttn_fasta_rules *ret, ttn_error *err);

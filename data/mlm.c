@@ -13,6 +13,10 @@ static const char *const replace_choices[] = {"residues", "vocabulary", NULL};
 
 enum { RATE, MASK, RANDOM, REPLACE, N_OPTIONS };
 
+static const ttn_option_condition when_masked[] = {{"train.objective", .is = "mlm"}, {0}};
+static const ttn_option_condition when_replaced[] = {
+    {"train.objective", .is = "mlm"}, {"mlm.random", .is_not = "0"}, {0}};
+
 const ttn_option ttn_mlm_options[] = {
     [RATE] = {.name = "mlm.rate",
               .type = TTN_OPTION_REAL,
@@ -20,27 +24,31 @@ const ttn_option ttn_mlm_options[] = {
               .least = 0.001,
               .most = 1,
               .help = "the part of a sequence's residues that are to be predicted (at least one)",
-              .since = "0.1"},
+              .since = "0.1",
+              .when = when_masked},
     [MASK] = {.name = "mlm.mask",
               .type = TTN_OPTION_REAL,
               .fallback = "0.8",
               .least = 0,
               .most = 1,
               .help = "of these, the part that is shown as <mask>",
-              .since = "0.1"},
+              .since = "0.1",
+              .when = when_masked},
     [RANDOM] = {.name = "mlm.random",
                 .type = TTN_OPTION_REAL,
                 .fallback = "0.1",
                 .least = 0,
                 .most = 1,
                 .help = "of these, the part that is shown as a random residue; what is left is shown as it is",
-                .since = "0.1"},
+                .since = "0.1",
+                .when = when_masked},
     [REPLACE] = {.name = "mlm.replace",
                  .type = TTN_OPTION_CHOICE,
                  .fallback = "residues",
                  .choices = replace_choices,
                  .help = "random residues are drawn from the 20 standard ones, or from all letters of the vocabulary",
-                 .since = "0.1"},
+                 .since = "0.1",
+                 .when = when_replaced},
 };
 const int ttn_mlm_n_options = N_OPTIONS;
 

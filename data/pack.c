@@ -35,13 +35,16 @@ const ttn_option ttn_pack_options[] = {
                   .fallback = "none",
                   .choices = compress_choices,
                   .help = "gzip makes a store smaller by two fifths, and packing and reading it several times slower",
-                  .since = "0.1"},
+                  .since = "0.1",
+                  .when = ttn_when_packed},
     [DEDUP] = {.name = "data.dedup",
                .type = TTN_OPTION_CHOICE,
                .fallback = "none",
                .choices = dedup_choices,
                .help = "exact: of several equal sequences the first is packed, the others are counted",
-               .since = "0.1"},
+               .since = "0.1",
+               .when = ttn_when_packed,
+               .unread_is_error = 1},
 };
 const int ttn_pack_n_options = N_OPTIONS;
 

@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <string.h>
 #include "core/memory.h"
+#include "data/files.h"
 #include "data/split.h"
 
 enum { AT_ONCE = 1 << 16 }; /* hashes */
@@ -10,6 +11,10 @@ enum { AT_ONCE = 1 << 16 }; /* hashes */
 static const char *const kinds[] = {"cluster", "sequence", "file", NULL}; /* in the order of ttn_split_kind */
 
 enum { SPLIT, VALID, VALID_FILE, SEED, N_OPTIONS };
+
+static const ttn_option_condition draws[] = {{"data.split", .is_not = "file"}, {0}};
+static const ttn_option_condition holds_out[] = {{"data.split", .is_not = "file"}, {"data.valid", .is_not = "0"}, {0}};
+static const ttn_option_condition by_file[] = {{"data.split", .is = "file"}, {0}};
 
 const ttn_option ttn_split_options[] = {
     [SPLIT] = {.name = "data.split",
@@ -24,17 +29,21 @@ const ttn_option ttn_split_options[] = {
                .least = 0,
                .most = 0.9,
                .help = "the part of clusters or sequences that is held out for validation",
-               .since = "0.1"},
+               .since = "0.1",
+               .when = draws},
     [VALID_FILE] = {.name = "data.valid_file",
-                    .type = TTN_OPTION_TEXT,
+                    .type = TTN_OPTION_PATH,
                     .fallback = "",
-                    .help = "with data.split=file: the file that is held out, as it was named when it was packed",
-                    .since = "0.1"},
+                    .help = "with data.split=file: the file of data.train that is held out",
+                    .since = "0.1",
+                    .when = by_file,
+                    .unread_is_error = 1},
     [SEED] = {.name = "data.split_seed",
               .type = TTN_OPTION_INTEGER,
               .fallback = "0",
               .help = "another number, other clusters or sequences are held out",
-              .since = "0.1"},
+              .since = "0.1",
+              .when = holds_out},
 };
 const int ttn_split_n_options = N_OPTIONS;
 
@@ -71,33 +80,49 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The file that is meant: the one of this name, else the only one whose last part is that. */
-static ttn_status find_file(const ttn_store *s, const char *name, const ttn_store_source **ret, ttn_error *err)
+int64_t ttn_split_find_name(const char *const *name, int64_t n, const char *wanted, int *ret_n)
+{
+    int64_t found = -1;
+    *ret_n = 1;
+    for (int64_t i = 0; i < n; i++)
+        if (strcmp(name[i], wanted) == 0) return i;
+    for (int64_t i = 0; i < n; i++)
+        if (ttn_files_are_same(name[i], wanted)) return i;
+    *ret_n = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (strcmp(last_part(name[i]), wanted) != 0) continue;
+        found = i;
+        (*ret_n)++;
+    }
+    return *ret_n == 1 ? found : -1;
+}
+
+/* The file of the store that is meant. */
+static ttn_status find_file(const ttn_store *s, const char *wanted, const ttn_store_source **ret, ttn_error *err)
 {
     const ttn_store_facts *f = ttn_store_describe(s);
-    const ttn_store_source *found = NULL;
     int n = 0;
-    if (!name[0])
+    *ret = NULL;
+    if (!wanted[0])
         return TTN_FAIL(err, TTN_EINVAL,
                         "data.split is 'file', and data.valid_file does not say which one; it may be '%.300s'",
                         f->source[f->n_source - 1].name);
-    for (int64_t i = 0; i < f->n_source; i++) {
-        if (strcmp(f->source[i].name, name) == 0) {
-            *ret = &f->source[i];
-            return TTN_OK;
-        }
-        if (strcmp(last_part(f->source[i].name), name) != 0) continue;
-        found = &f->source[i];
-        n++;
-    }
-    *ret = found;
-    if (n == 1) return TTN_OK;
+    const char **name = ttn_alloc_or_say(f->n_source, sizeof *name, "the names of a store's files", err);
+    if (!name) return TTN_ENOMEM;
+    for (int64_t k = 0; k < f->n_source; k++)
+        name[k] = f->source[k].name;
+    const int64_t i = ttn_split_find_name(name, f->n_source, wanted, &n);
+    ttn_free(name);
+    if (i >= 0) *ret = &f->source[i];
+    if (i >= 0) return TTN_OK;
     if (n > 1)
         return TTN_FAIL(err, TTN_EINVAL,
                         "%s: %d of its files are called '%.300s'; give data.valid_file with the folder",
-                        ttn_store_name(s), n, name);
-    return TTN_FAIL(err, TTN_EINVAL, "%s: none of its files is '%.300s' (data.valid_file); the first is '%.300s'",
-                    ttn_store_name(s), name, f->source[0].name);
+                        ttn_store_name(s), n, wanted);
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "%s: none of its files is '%.300s' (data.valid_file); the first is '%.300s'. What is held out has "
+                    "to be packed with the rest",
+                    ttn_store_name(s), wanted, f->source[0].name);
 }
 
 static ttn_status add_by_hash(ttn_store *s, const ttn_split_rules *r, ttn_subset *held_out, ttn_error *err)

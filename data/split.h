@@ -32,4 +32,8 @@ int ttn_split_holds_out(const ttn_split_rules *r, int64_t hash);
  * clusters, no or several files of that name, or nothing is left to train on; failures of reading; TTN_ENOMEM. */
 TTN_MUST_USE ttn_status ttn_split_store(ttn_store *s, const ttn_split_rules *r, ttn_subset **ret, ttn_error *err);
 
+/* Which of n names of files is the wanted file's: the same text, else the same file (dev and inode), else the only one whose
+ * last part it is. -1: none; *ret_n: how many it could be. */
+int64_t ttn_split_find_name(const char *const *name, int64_t n, const char *wanted, int *ret_n);
+
 #endif

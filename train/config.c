@@ -45,8 +45,9 @@ static ttn_status gather(ttn_config_table *t, ttn_option *row, ttn_error *err)
             n++;
         }
     ttn_error why = {0};
-    if (ttn_options_check(row, n, &why) != TTN_OK) return TTN_FAIL(err, TTN_EINTERNAL, "%s", why.text);
-    ttn_status status = TTN_OK;
+    ttn_status status = ttn_options_check(row, n, &why);
+    if (status == TTN_OK) status = ttn_options_check_conditions(row, n, &why);
+    if (status != TTN_OK) return TTN_FAIL(err, TTN_EINTERNAL, "%s", why.text);
     for (int i = 0; i < n && status == TTN_OK; i++)
         status = reserved_name(&row[i], err);
     return status;

@@ -5,6 +5,7 @@
  *     config_yaml.c     a text to a tree
  *     config_apply.c    a tree to values
  *     config_problem.c  what is wrong, for people
+ *     config_unread.c   values that the user gave and nobody reads
  *     config_write.c    config.resolved.yaml
  *     config_tell.c     explain, diff, schema
  */
@@ -39,8 +40,9 @@ typedef struct {
     const char *name; /* as in ttn_config_problem */
     const char *text; /* (n) whole, with a closing 0; NULL: there is none */
     size_t n;
-    int has_lines;   /* a file or preset */
-    int is_resolved; /* written by titin and untouched since: comments say where values came from */
+    int has_lines;    /* a file or preset */
+    int was_resolved; /* titin wrote it once, with every key in it; somebody may have edited it */
+    int is_resolved;  /* and untouched since: comments say where values came from */
 } ttn_config_source;
 
 /* n bytes of a source; line from 1. */

@@ -18,6 +18,9 @@
 /* Is this a text that ttn_config_resolved wrote, to the byte? */
 int ttn_config_is_resolved(const char *text, size_t n);
 
+/* Does it begin as such a text, whatever was edited below? */
+int ttn_config_was_resolved(const char *text, size_t n);
+
 /* Both first lines, then the body. */
 void ttn_config_seal(ttn_builder *b, const char *body, size_t n);
 

@@ -30,7 +30,8 @@ ttn_status ttn_config_source_add(ttn_config *c, ttn_source_kind kind, int group,
         .has_lines = kind == TTN_FROM_FILE || kind == TTN_FROM_PRESET,
     };
     c->n_source++;
-    s->is_resolved = kind == TTN_FROM_FILE && text && ttn_config_is_resolved(s->text, n);
+    s->was_resolved = kind == TTN_FROM_FILE && text && ttn_config_was_resolved(s->text, n);
+    s->is_resolved = s->was_resolved && ttn_config_is_resolved(s->text, n);
     *ret = s;
     return TTN_OK;
 }
@@ -63,7 +64,9 @@ static ttn_status blame_whole(ttn_config *c, int group, const char *path, ttn_er
 static const char *why_not(int error)
 {
     if (error == ENOENT) return "there is no such file";
-    if (error == EISDIR) return "this is a folder, and a configuration file is expected";
+    if (error == EISDIR)
+        return "this is a folder, and a configuration file is expected; the run in a folder goes on with "
+               "`titin train FOLDER --resume`";
     return strerror(error);
 }
 

@@ -35,6 +35,8 @@ static void explain_row(ttn_builder *b, const ttn_option *o, const ttn_option_va
     ttn_build(b, "  expected: %s%s\n", o->is_list ? "a list, each element " : "", ttn_option_expected(o, expected));
     ttn_build(b, "  default:  ");
     build_default(b, o);
+    for (const ttn_option_condition *c = o->when; c && c->key; c++)
+        ttn_build(b, "%s%s", c == o->when ? "\n  used if:  " : ", and ", ttn_option_condition_text(c, expected));
     ttn_build(b, "\n  since:    %s\n", o->since);
     if (!v) return;
     ttn_build(b, "  value:    ");

@@ -15,11 +15,16 @@
 static const char title[] = "# titin configuration: every value, and where it came from\n";
 static const char before_hash[] = "# origins hold while the rest has the hash ";
 
+int ttn_config_was_resolved(const char *text, size_t n)
+{
+    return n >= sizeof title - 1 && memcmp(text, title, sizeof title - 1) == 0;
+}
+
 int ttn_config_is_resolved(const char *text, size_t n)
 {
     const size_t at = sizeof title - 1 + sizeof before_hash - 1;
     const size_t body = at + TTN_HASH_TEXT; /* the digits, and a line end where the text has its 0 */
-    if (n < body || memcmp(text, title, sizeof title - 1) != 0) return 0;
+    if (n < body || !ttn_config_was_resolved(text, n)) return 0;
     if (memcmp(text + sizeof title - 1, before_hash, sizeof before_hash - 1) != 0 || text[body - 1] != '\n') return 0;
     char digits[TTN_HASH_TEXT];
     memcpy(digits, text + at, TTN_HASH_TEXT - 1);

@@ -12,6 +12,7 @@
 #include "core/hash.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "data/files.h"
 #include "data/split.h"
 #include "train/dataset.h"
 
@@ -20,7 +21,8 @@ struct ttn_dataset {
     ttn_store *store;
     ttn_sequences sequences;
     ttn_subset *train, *valid;
-    const char *split; /* borrowed from the values */
+    const char *split;  /* borrowed from the values */
+    int64_t valid_file; /* number of the file of data.train that is held out; -1: it is found by the store's names */
 };
 
 /* ---- the row ---- */
@@ -30,7 +32,8 @@ static const ttn_option options[] = {
      .type = TTN_OPTION_PATH,
      .is_list = 1,
      .fallback = "",
-     .help = "what to train on: a store made by titin data pack, or files in FASTA, which are packed first",
+     .help = "what to train on: a store made by titin data pack, or files in FASTA (also folders of them, and patterns "
+             "as *.fa), which are packed first",
      .since = "0.1"},
 };
 
@@ -128,7 +131,7 @@ static void hash_rows(ttn_hash *h, const ttn_values *v, const ttn_option *row, i
 }
 
 /* *ret_is_store: the only file is a store, and nothing is to be packed. */
-static ttn_status hash_all(const ttn_values *v, const ttn_list *file, const ttn_pack_rules *rules, ttn_hash128 *ret,
+static ttn_status hash_all(const ttn_values *v, const ttn_files *file, const ttn_pack_rules *rules, ttn_hash128 *ret,
                            int *ret_is_store, ttn_error *err)
 {
     ttn_hash *h = NULL;
@@ -136,12 +139,12 @@ static ttn_status hash_all(const ttn_values *v, const ttn_list *file, const ttn_
     ttn_status status = room ? ttn_hash_create(&h, err) : TTN_ENOMEM;
     *ret_is_store = 0;
     for (int i = 0; i < file->n && status == TTN_OK; i++) {
-        status = hash_file(h, file->item[i].text, room, ret_is_store, err);
+        status = hash_file(h, file->file[i], room, ret_is_store, err);
         if (status == TTN_OK && *ret_is_store && file->n > 1)
             status = TTN_FAIL(err, TTN_EINVAL,
                               "data.train: %s is a store, and stands beside other files: name it alone, or pack all of "
                               "them from their sequences",
-                              file->item[i].text);
+                              file->file[i]);
     }
     if (status == TTN_OK) {
         const int64_t number[] = {TTN_STORE_VERSION, rules->makes_clusters, file->n};
@@ -190,7 +193,7 @@ static int is_store_name(void *ctx, const char *name)
     return n > 3 && strcmp(name + n - 3, ".h5") == 0;
 }
 
-static ttn_status pack(ttn_dataset *d, const ttn_list *file, const ttn_pack_rules *rules, const ttn_dataset_options *o,
+static ttn_status pack(ttn_dataset *d, const ttn_files *file, const ttn_pack_rules *rules, const ttn_dataset_options *o,
                        ttn_error *err)
 {
     struct stat about;
@@ -203,16 +206,11 @@ static ttn_status pack(ttn_dataset *d, const ttn_list *file, const ttn_pack_rule
             "%s: is a link that leads nowhere, or cannot be opened, and the packed sequences are to have this "
             "name: remove it",
             d->path);
-    const char **name = ttn_alloc_or_say(file->n, sizeof *name, "the list data.train", err);
-    if (!name) return TTN_ENOMEM;
-    for (int i = 0; i < file->n; i++)
-        name[i] = file->item[i].text;
     ttn_pack_facts facts;
     int made;
     ttn_status status = TTN_OK;
     if (ttn_disk_make_folders(o->folder, &made) != 0) status = cannot(o->folder, "made", errno, err);
-    if (status == TTN_OK) status = ttn_pack(name, file->n, d->path, rules, o->listener, NULL, &facts, err);
-    ttn_free(name);
+    if (status == TTN_OK) status = ttn_pack(file->file, file->n, d->path, rules, o->listener, NULL, &facts, err);
     if (status != TTN_OK)
         ttn_disk_remove_folders(o->folder, made);
     else
@@ -226,30 +224,89 @@ static ttn_status set_path(ttn_dataset *d, const char *path, ttn_error *err)
     return TTN_FAIL(err, TTN_EINVAL, "data.train: the path is too long");
 }
 
-/* Sets d->path, and makes sure that the store is there. */
-static ttn_status find_store(ttn_dataset *d, const ttn_values *v, const ttn_split_rules *split,
-                             const ttn_dataset_options *o, ttn_error *err)
+/* What data.train names, folders and patterns put in order. *ret is to be dropped, also after a failure. */
+static ttn_status find_files(const ttn_values *v, const ttn_log *log, ttn_files *ret, ttn_error *err)
 {
     settings s;
-    ttn_pack_rules rules;
-    ttn_hash128 hash;
-    int is_store;
-    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_error why = {0};
+    *ret = (ttn_files){0};
     ttn_status status = read_settings(v, &s, err);
-    if (status == TTN_OK) status = ttn_pack_rules_of(&reader, &rules, err);
     if (status != TTN_OK) return status;
     if (s.train.n == 0)
         return TTN_FAIL(err, TTN_EINVAL,
                         "data.train says what to train on, and is not set: data.train=proteins.fasta, or a store");
+    for (int i = 0; i < s.train.n && status == TTN_OK; i++)
+        status = ttn_files_add(ret, s.train.item[i].text, 1, &why);
+    if (status != TTN_OK) return TTN_FAIL(err, status, "data.train: %s", why.text);
+    if (ret->passed_over > 0)
+        ttn_log_say(
+            log, TTN_LOG_WARNING,
+            "data.train: not read, since they are no files whose names end as FASTA does: %d in folders, the first %s",
+            ret->passed_over, ret->first_passed_over);
+    return TTN_OK;
+}
+
+ttn_status ttn_dataset_names_store(const ttn_values *v, int *ret, ttn_error *err)
+{
+    ttn_files files;
+    ttn_status status = find_files(v, NULL, &files, err);
+    *ret = status == TTN_OK && files.n == 1 && ttn_dataset_is_store(files.file[0]);
+    ttn_files_drop(&files);
+    return status;
+}
+
+/* Before anything is packed: the file that is to be held out is one of those. */
+static ttn_status find_valid_file(ttn_dataset *d, const ttn_files *files, const ttn_split_rules *split, ttn_error *err)
+{
+    const char *wanted = split->file;
+    int n = 0;
+    if (split->kind != TTN_SPLIT_FILE || ttn_dataset_is_store(files->file[0])) return TTN_OK;
+    if (!wanted[0])
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "data.split is 'file', and data.valid_file does not say which one: data.valid_file=%s",
+                        files->file[files->n - 1]);
+    d->valid_file = ttn_split_find_name(files->file, files->n, wanted, &n);
+    if (d->valid_file >= 0) return TTN_OK;
+    if (n > 1)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "data.valid_file: %d files of data.train are called '%s'; give it with its folder", n, wanted);
+    if (!is_there(wanted))
+        return TTN_FAIL(err, ttn_disk_fault(errno), "data.valid_file: '%s' cannot be opened: %s", wanted,
+                        strerror(errno));
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "data.valid_file: '%s' is not in data.train, where what is held out has to stand, too: "
+                    "data.train=[%s, %s]",
+                    wanted, files->file[0], wanted);
+}
+
+/* Sets d->path, and makes sure that the store is there. */
+static ttn_status pack_files(ttn_dataset *d, const ttn_values *v, const ttn_files *files, const ttn_split_rules *split,
+                             const ttn_dataset_options *o, ttn_error *err)
+{
+    ttn_pack_rules rules;
+    ttn_hash128 hash;
+    int is_store;
+    const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_status status = find_valid_file(d, files, split, err);
+    if (status == TTN_OK) status = ttn_pack_rules_of(&reader, &rules, err);
+    if (status != TTN_OK) return status;
     rules.makes_clusters = split->kind == TTN_SPLIT_CLUSTER;
     rules.titin_version = o->titin_version;
-    status = hash_all(v, &s.train, &rules, &hash, &is_store, err);
+    status = hash_all(v, files, &rules, &hash, &is_store, err);
     if (status != TTN_OK) return status;
-    if (!is_store) {
-        status = name_store(d, o->folder, s.train.item[0].text, hash, err);
-        return status == TTN_OK ? pack(d, &s.train, &rules, o, err) : status;
-    }
-    return set_path(d, s.train.item[0].text, err);
+    if (is_store) return set_path(d, files->file[0], err);
+    status = name_store(d, o->folder, files->file[0], hash, err);
+    return status == TTN_OK ? pack(d, files, &rules, o, err) : status;
+}
+
+static ttn_status find_store(ttn_dataset *d, const ttn_values *v, const ttn_split_rules *split,
+                             const ttn_dataset_options *o, ttn_error *err)
+{
+    ttn_files files;
+    ttn_status status = find_files(v, o->log, &files, err);
+    if (status == TTN_OK) status = pack_files(d, v, &files, split, o, err);
+    ttn_files_drop(&files);
+    return status;
 }
 
 /* ---- opening ---- */
@@ -276,7 +333,10 @@ static ttn_status check_alphabet(const ttn_dataset *d, const ttn_option_reader *
 /* The training side is what is not held out. */
 static ttn_status make_sides(ttn_dataset *d, const ttn_split_rules *split, ttn_error *err)
 {
-    ttn_status status = ttn_split_store(d->store, split, &d->valid, err);
+    ttn_split_rules rules = *split;
+    if (d->valid_file >= 0 && d->valid_file < ttn_store_describe(d->store)->n_source)
+        rules.file = ttn_store_describe(d->store)->source[d->valid_file].name;
+    ttn_status status = ttn_split_store(d->store, &rules, &d->valid, err);
     if (status == TTN_OK) status = ttn_subset_create(d->sequences.n, &d->train, err);
     if (status != TTN_OK) return status;
     for (int64_t i = 0; i < d->sequences.n; i++)
@@ -306,6 +366,7 @@ static ttn_status open_dataset(const ttn_values *values, const char *store, cons
     *ret = NULL;
     ttn_dataset *d = ttn_alloc_or_say(1, sizeof *d, "the data set", err);
     if (!d) return TTN_ENOMEM;
+    d->valid_file = -1;
     ttn_split_rules split;
     const ttn_option_reader reader = ttn_values_reader(values);
     ttn_status status = ttn_split_rules_of(&reader, &split, err);

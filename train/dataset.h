@@ -36,6 +36,9 @@ void ttn_dataset_close(ttn_dataset *d); /* NULL is fine */
 TTN_MUST_USE ttn_status ttn_dataset_open_store(const char *path, const ttn_values *values, ttn_dataset **ret,
                                                ttn_error *err);
 
+/* *ret: data.train names one store and nothing else. TTN_EINVAL, TTN_EIO: as when it is opened. */
+TTN_MUST_USE ttn_status ttn_dataset_names_store(const ttn_values *values, int *ret, ttn_error *err);
+
 /* Does this file begin as a store does? 0 also where there is none. */
 int ttn_dataset_is_store(const char *path);
 

@@ -63,6 +63,7 @@ typedef struct {
     int64_t layers;
     ttn_layer_spec layer; /* what all layers have in common: width, heads, hidden, norms, activation, dropout … */
     ttn_model_attention *attention; /* (layers) */
+    int asks_auto;                  /* some layer's kind was chosen: attention.kind auto */
     int qk_norm;
 
     int64_t mask;               /* the token; -1: the vocabulary has none */
@@ -97,6 +98,9 @@ extern const ttn_config_module ttn_model_module;
 TTN_MUST_USE ttn_status ttn_model_spec_of(const ttn_values *values, const ttn_model_use *use, ttn_model_spec **ret,
                                           ttn_error *err);
 void ttn_model_spec_destroy(ttn_model_spec *s); /* NULL is fine */
+
+/* "exact, favor": which there are, in the order of layers; text has TTN_OPTION_EXPECTED bytes. Returns text. */
+char *ttn_model_kinds(const ttn_model_spec *s, char *text);
 
 /* What to look at in a layer's attention before it is trained (ttn_attention.note); NULL: nothing, or a layer before it has
  * said so. */

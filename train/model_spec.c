@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "autograd/attention.h"
@@ -29,6 +30,18 @@ static const char *const kinds[] = {
 #undef TTN_OP
     NULL,
 };
+
+static const ttn_option_condition is_layernorm[] = {{"model.norm", .is = "layer"}, {0}};
+static const ttn_option_condition is_learned[] = {{"model.positions", .is = "learned"}, {0}};
+static const ttn_option_condition has_numbers[] = {{"model.positions", .is = "learned, sinusoid"}, {0}};
+static const ttn_option_condition turns[] = {
+    {"model.positions", .is = "rotary"}, {"attention.kind", .is_not = "none"}, {0}};
+static const ttn_option_condition is_sinusoid[] = {{"model.positions", .is = "sinusoid"}, {0}};
+static const ttn_option_condition drops_tokens[] = {{"model.token_dropout", .is = "yes"}, {0}};
+static const ttn_option_condition for_all_layers[] = {
+    {"attention.layers", .is = "", .words = "attention.layers is not given"}, {0}};
+static const ttn_option_condition chooses[] = {{"attention.kind", .is = "auto"}, {0}};
+static const ttn_option_condition compares[] = {{"attention.kind", .is_not = "none"}, {0}};
 
 static const ttn_option options[] = {
     {.name = "model.layers",
@@ -97,7 +110,8 @@ static const ttn_option options[] = {
      .type = TTN_OPTION_BOOL,
      .fallback = "yes",
      .help = "layernorms have biases; rmsnorms never do",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = is_layernorm},
     {.name = "model.norm_place",
      .type = TTN_OPTION_CHOICE,
      .fallback = "pre",
@@ -130,39 +144,45 @@ static const ttn_option options[] = {
      .most = 1 << 24,
      .unit = "tokens",
      .help = "how many positions a learned table knows, that of <cls> included",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = is_learned},
     {.name = "model.position_offset",
      .type = TTN_OPTION_INTEGER,
      .fallback = "0",
      .least = 0,
      .most = 1 << 20,
      .help = "the number of the first position in a table or of sines: 2 in ESM-1b and Nystromformer",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = has_numbers},
     {.name = "model.rotary_base",
      .type = TTN_OPTION_REAL,
      .fallback = "10000",
      .least = 1,
      .most = 1e12,
      .help = "pair j of a head's D/2 turns by base^(-2j/D) a residue",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = turns},
     {.name = "model.rotary_form",
      .type = TTN_OPTION_CHOICE,
      .fallback = "halves",
      .choices = rotary_forms,
      .help = "which channels are a pair: j and j + D/2 (ESM-2), or 2j and 2j + 1 (AMPLIFY)",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = turns},
     {.name = "model.rotary_frequencies",
      .type = TTN_OPTION_CHOICE,
      .fallback = "computed",
      .choices = frequencies,
      .help = "from model.rotary_base, or numbers that are saved with the model, as in published ESM-2 files",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = turns},
     {.name = "model.sinusoid_form",
      .type = TTN_OPTION_CHOICE,
      .fallback = "interleaved",
      .choices = sinusoid_forms,
      .help = "sines and cosines in turns, or sines and then cosines",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = is_sinusoid},
     {.name = "model.head",
      .type = TTN_OPTION_CHOICE,
      .fallback = "esm",
@@ -194,7 +214,8 @@ static const ttn_option options[] = {
      .least = 0,
      .most = 0.99,
      .help = "share of masks in training that token dropout reckons with: mlm.rate times mlm.mask",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = drops_tokens},
     {.name = "model.init_std",
      .type = TTN_OPTION_REAL,
      .fallback = "0.02",
@@ -214,7 +235,8 @@ static const ttn_option options[] = {
      .help = "attention of all layers; auto: exact where no sequence is longer than attention.auto_length, else favor; "
              "none: "
              "each residue sees itself alone",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = for_all_layers},
     {.name = "attention.layers",
      .type = TTN_OPTION_CHOICE,
      .is_list = 1,
@@ -231,14 +253,16 @@ static const ttn_option options[] = {
      .most = 1 << 30,
      .unit = "tokens",
      .help = "for auto: the longest sequence of exact attention",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = chooses},
     {.name = "attention.qk_norm",
      .type = TTN_OPTION_BOOL,
      .fallback = "no",
      .help = "queries and keys have a fixed length with one learned factor a head, which linear attention and large "
              "learning "
              "rates are grateful for",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = compares},
     {.name = "attention.dropout",
      .type = TTN_OPTION_REAL,
      .fallback = "0",
@@ -382,10 +406,16 @@ static ttn_status check_use(const settings *s, const ttn_model_use *use, ttn_err
 
 /* ---- attention of each layer ---- */
 
-static const char *kind_of(const settings *s, const ttn_model_use *use, int64_t layer)
+/* As the configuration has it. */
+static const char *asked_of(const settings *s, int64_t layer)
 {
     const ttn_list *list = &s->kind_of_layer;
-    const char *kind = list->n > 0 ? list->item[layer % list->n].text : s->kind;
+    return list->n > 0 ? list->item[layer % list->n].text : s->kind;
+}
+
+static const char *kind_of(const settings *s, const ttn_model_use *use, int64_t layer)
+{
+    const char *kind = asked_of(s, layer);
     if (strcmp(kind, "auto") != 0) return kind;
     return use->longest > 0 && use->longest <= s->auto_length ? "exact" : "favor";
 }
@@ -504,6 +534,8 @@ ttn_status ttn_model_spec_of(const ttn_values *values, const ttn_model_use *use,
     }
     fill_spec(&s, use, spec);
     spec->attention = attention;
+    for (int64_t l = 0; l < s.layers; l++)
+        spec->asks_auto |= is(asked_of(&s, l), "auto");
     for (int64_t l = 0; l < s.layers && status == TTN_OK; l++)
         status = attention_of(values, &s, use, l, &attention[l], err);
     if (status == TTN_OK) status = check_dropout(&s, spec, err);
@@ -512,6 +544,19 @@ ttn_status ttn_model_spec_of(const ttn_values *values, const ttn_model_use *use,
     else
         ttn_model_spec_destroy(spec);
     return status;
+}
+
+char *ttn_model_kinds(const ttn_model_spec *s, char *text)
+{
+    text[0] = 0;
+    for (int64_t l = 0; l < s->layers; l++) {
+        int64_t first = 0;
+        while (!is(s->attention[first].kind, s->attention[l].kind))
+            first++;
+        const size_t n = strlen(text);
+        if (first == l) snprintf(text + n, TTN_OPTION_EXPECTED - n, "%s%s", l > 0 ? ", " : "", s->attention[l].kind);
+    }
+    return text;
 }
 
 static const char *note_of(const ttn_model_attention *a)

@@ -6,6 +6,11 @@
 /* In the order of the enum. */
 static const char *const kinds[] = {"constant", "linear", "cosine", "inverse-sqrt", "warmup-stable-decay", NULL};
 
+static const ttn_option_condition when_it_ends[] = {{"schedule.kind", .is = "linear, cosine, warmup-stable-decay"},
+                                                    {0}};
+static const ttn_option_condition when_it_falls[] = {{"schedule.kind", .is_not = "constant"}, {0}};
+static const ttn_option_condition when_it_decays[] = {{"schedule.kind", .is = "warmup-stable-decay"}, {0}};
+
 static const ttn_option options[] = {
     {.name = "optim.lr",
      .type = TTN_OPTION_REAL,
@@ -35,21 +40,24 @@ static const ttn_option options[] = {
      .most = 1e12,
      .unit = "steps",
      .help = "where the schedule ends, and the floor is reached; 0: with the run",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = when_it_ends},
     {.name = "schedule.floor",
      .type = TTN_OPTION_REAL,
      .fallback = "0.1",
      .least = 0,
      .most = 1,
      .help = "share of optim.lr at the end",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = when_it_falls},
     {.name = "schedule.decay",
      .type = TTN_OPTION_REAL,
      .fallback = "0.2",
      .least = 0,
      .most = 1,
      .help = "for warmup-stable-decay: the last part of the schedule, in which the learning rate falls in a line",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = when_it_decays},
 };
 
 typedef struct {
@@ -98,9 +106,7 @@ ttn_status ttn_schedule_of(const ttn_values *values, int64_t steps, ttn_schedule
     *ret = s.schedule;
     ret->kind = (ttn_schedule_kind)kind;
     if (ret->steps == 0) ret->steps = steps;
-    const int ends =
-        ret->kind == TTN_SCHEDULE_LINEAR || ret->kind == TTN_SCHEDULE_COSINE || ret->kind == TTN_SCHEDULE_STABLE;
-    if (ends && ret->steps <= 0)
+    if (ttn_option_condition_holds(&when_it_ends[0], &s.kind, 1) && ret->steps <= 0)
         return TTN_FAIL(
             err, TTN_EINVAL,
             "schedule.kind: %s has to know where it ends: set schedule.steps, or give the run a length in steps",

@@ -11,6 +11,13 @@ static const char *const objectives[] = {"mlm", "clm", NULL};
 /* 2^53: what counts as doubles in records and states hold exactly. */
 #define MOST_COUNT 9007199254740992.0
 
+#define EVALUATES                                                                              \
+    {                                                                                          \
+        "data.valid", .is_not = "0", .words = "something is held out (data.valid, data.split)" \
+    }
+static const ttn_option_condition evaluates[] = {EVALUATES, {0}};
+static const ttn_option_condition masks[] = {EVALUATES, {"train.objective", .is = "mlm"}, {0}};
+
 static const ttn_option options[] = {
     {.name = "train.steps",
      .type = TTN_OPTION_INTEGER,
@@ -78,14 +85,16 @@ static const ttn_option options[] = {
      .most = 1e12,
      .unit = "steps",
      .help = "how often to evaluate held-out sequences; at the end always, and with 0 only then",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = evaluates},
     {.name = "train.maskings",
      .type = TTN_OPTION_INTEGER,
      .fallback = "1",
      .least = 1,
      .most = 1000,
      .help = "in how many ways an evaluation masks each sequence",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = masks},
     {.name = "train.save_every",
      .type = TTN_OPTION_INTEGER,
      .fallback = "500",

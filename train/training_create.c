@@ -14,6 +14,7 @@
 #include "train/files/run_folder.h"
 #include "train/run_json.h"
 #include "train/training_impl.h"
+#include "train/unread.h"
 
 /* ---- the folder ---- */
 
@@ -170,6 +171,15 @@ static ttn_status make_spec(ttn_training *t, const ttn_run_state *from, ttn_erro
                         "data.frame=always",
                         t->model->max_positions, positions - 1);
     return TTN_OK;
+}
+
+/* Values that the user gave and that the run does not read. Errors come before anything is packed, when the model is not
+ * known yet; warnings (log) when it is. */
+static ttn_status check_unread(const ttn_training *t, const ttn_log *log, ttn_error *err)
+{
+    ttn_unread_about about = {.model = t->model};
+    ttn_status status = ttn_dataset_names_store(ttn_config_values(t->options.config), &about.is_store, err);
+    return status == TTN_OK ? ttn_unread_check(t->options.config, &about, log, err) : status;
 }
 
 /* ---- how long ---- */
@@ -438,8 +448,10 @@ static ttn_status create(ttn_training *t, ttn_error *err)
     if (status == TTN_OK) status = ttn_device_cpu(&t->device, err);
     if (status == TTN_OK) status = open_folder(t, err);
     if (status == TTN_OK) status = find_checkpoint(t, &checkpoint, err);
+    if (status == TTN_OK) status = check_unread(t, NULL, err);
     if (status == TTN_OK) status = open_data(t, err);
     if (status == TTN_OK) status = make_spec(t, checkpoint ? ttn_checkpoint_state(checkpoint) : NULL, err);
+    if (status == TTN_OK) status = check_unread(t, o->log, err);
     if (status == TTN_OK) status = measure_length(t, err);
     if (status == TTN_OK) status = create_trainer(t, err);
     if (status == TTN_OK) status = create_evaluator(t, err);

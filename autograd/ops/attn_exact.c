@@ -107,6 +107,8 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
 
 /* ---- as an attention kind ---- */
 
+static const ttn_option_condition in_use[] = {{"attention.kind", .is = "exact"}, {0}};
+
 static const ttn_option options[] = {
     {.name = "exact.scale",
      .type = TTN_OPTION_REAL,
@@ -114,7 +116,8 @@ static const ttn_option options[] = {
      .least = 0,
      .most = 1000,
      .help = "factor of q k before the softmax; 0 stands for 1/sqrt(head width)",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = in_use},
 };
 
 static ttn_status attr_of_options(const ttn_option_reader *o, int layer, void *attr, ttn_error *err)

@@ -253,6 +253,10 @@ enum {
     N_OPTION
 };
 
+static const ttn_option_condition in_use[] = {{"attention.kind", .is = "favor"}, {0}};
+static const ttn_option_condition projects[] = {
+    {"attention.kind", .is = "favor"}, {"favor.projection", .is = "yes"}, {0}};
+
 static const ttn_option options[] = {
     [OPTION_KERNEL] = {.name = "favor.kernel",
                        .type = TTN_OPTION_CHOICE,
@@ -263,6 +267,7 @@ static const ttn_option options[] = {
                            "their own; sums of weights of trig, gelu, tanh and identity can be 0 (then renormalize: "
                            "rms, but for trig)",
                        .since = "0.1",
+                       .when = in_use,
                        .absent = absent},
     [OPTION_FEATURES] = {.name = "favor.features",
                          .type = TTN_OPTION_INTEGER,
@@ -272,23 +277,27 @@ static const ttn_option options[] = {
                          .help =
                              "random projections of a head; 0 stands for max(D, D ln D) in steps of 16, D being the "
                              "head width",
-                         .since = "0.1"},
+                         .since = "0.1",
+                         .when = projects},
     [OPTION_PROJECTION] = {.name = "favor.projection",
                            .type = TTN_OPTION_BOOL,
                            .fallback = "yes",
                            .help = "no: features of queries and keys themselves (kernel exp and those after it)",
-                           .since = "0.1"},
+                           .since = "0.1",
+                           .when = in_use},
     [OPTION_ORTHO] = {.name = "favor.ortho",
                       .type = TTN_OPTION_BOOL,
                       .fallback = "yes",
                       .help = "projections are orthogonal by blocks, which lowers the error",
-                      .since = "0.1"},
+                      .since = "0.1",
+                      .when = projects},
     [OPTION_LENGTHS] = {.name = "favor.lengths",
                         .type = TTN_OPTION_CHOICE,
                         .fallback = "chi",
                         .choices = length_names,
                         .help = "lengths of projections: chi has no bias, sqrtd a bias and a lower variance",
-                        .since = "0.1"},
+                        .since = "0.1",
+                        .when = projects},
     [OPTION_REDRAW] = {.name = "favor.redraw",
                        .type = TTN_OPTION_INTEGER,
                        .fallback = "1000",
@@ -296,7 +305,8 @@ static const ttn_option options[] = {
                        .most = 1e15,
                        .unit = "steps",
                        .help = "optimizer steps after which projections are drawn again; 0: never",
-                       .since = "0.1"},
+                       .since = "0.1",
+                       .when = projects},
     [OPTION_RENORMALIZE] = {.name = "favor.renormalize",
                             .type = TTN_OPTION_CHOICE,
                             .fallback = "yes",
@@ -304,13 +314,15 @@ static const ttn_option options[] = {
                             .help =
                                 "divide by the sum of weights (yes), by nothing (no), or by the result's own root mean "
                                 "square (rms)",
-                            .since = "0.1"},
+                            .since = "0.1",
+                            .when = in_use},
     [OPTION_COMPAT] = {.name = "favor.compat",
                        .type = TTN_OPTION_CHOICE,
                        .fallback = "none",
                        .choices = compat_names,
                        .help = "compute as a published implementation does, with its eps, for weights trained with it",
-                       .since = "0.1"},
+                       .since = "0.1",
+                       .when = in_use},
 };
 
 /* *ret: the number of the choice. */

@@ -84,12 +84,15 @@ static ttn_status backward(const ttn_call *c, ttn_error *err)
 
 /* ---- as an attention kind ---- */
 
+static const ttn_option_condition in_use[] = {{"attention.kind", .is = "none"}, {0}};
+
 static const ttn_option options[] = {
     {.name = "none.qk",
      .type = TTN_OPTION_BOOL,
      .fallback = "yes",
      .help = "queries and keys are projected, although nothing looks at them; no: the model has none",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = in_use},
 };
 
 static ttn_status attr_of_options(const ttn_option_reader *o, int layer, void *attr, ttn_error *err)

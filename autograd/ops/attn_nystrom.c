@@ -148,6 +148,14 @@ static ttn_cost cost(const ttn_sig *s, ttn_pass pass, uint32_t aux_kept)
 static const char *const pinvs[] = {"cheb", "razavi", "exact", NULL}; /* in the order of ttn_pinv */
 static const char *const compats[] = {"none", "hf", "mlpen", NULL};
 
+static const ttn_option_condition in_use[] = {{"attention.kind", .is = "nystrom"}, {0}};
+static const ttn_option_condition is_chosen[] = {
+    {"attention.kind", .is = "nystrom"}, {"nystrom.compat", .is = "none"}, {0}};
+static const ttn_option_condition iterates[] = {
+    {"attention.kind", .is = "nystrom"}, {"nystrom.compat", .is = "none"}, {"nystrom.pinv", .is = "cheb, razavi"}, {0}};
+static const ttn_option_condition is_solved[] = {
+    {"attention.kind", .is = "nystrom"}, {"nystrom.compat", .is = "none"}, {"nystrom.pinv", .is = "exact"}, {0}};
+
 static const ttn_option options[] = {
     {.name = "nystrom.landmarks",
      .type = TTN_OPTION_INTEGER,
@@ -155,27 +163,31 @@ static const ttn_option options[] = {
      .least = 1,
      .most = TTN_NYSTROM_MOST_LANDMARKS,
      .help = "landmarks of a head; sequences of at most so many residues get exact attention",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = in_use},
     {.name = "nystrom.pinv",
      .type = TTN_OPTION_CHOICE,
      .fallback = "cheb",
      .choices = pinvs,
      .help = "inverse of the landmarks' matrix: Chebyshev's iteration, the papers' by Razavi, or by Cholesky",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = is_chosen},
     {.name = "nystrom.iterations",
      .type = TTN_OPTION_INTEGER,
      .fallback = "0",
      .least = 0,
      .most = TTN_INVERSE_MOST_STEPS,
      .help = "steps of cheb or razavi; 0 stands for 8 and 6, which cost the same",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = iterates},
     {.name = "nystrom.lambda",
      .type = TTN_OPTION_REAL,
      .fallback = "1e-6",
      .least = 0,
      .most = 1,
      .help = "with the pinv exact: added to the diagonal; smaller is worse where the matrix is close to singular",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = is_solved},
     {.name = "nystrom.conv",
      .type = TTN_OPTION_INTEGER,
      .fallback = "33",
@@ -183,14 +195,16 @@ static const ttn_option options[] = {
      .most = TTN_DWCONV_MOST_WIDTH,
      .unit = "residues",
      .help = "width, odd, of the convolution of the values that is added, a kernel for each head; 0 leaves it out",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = in_use},
     {.name = "nystrom.compat",
      .type = TTN_OPTION_CHOICE,
      .fallback = "none",
      .choices = compats,
      .help = "compute what published weights were trained with: razavi in 6 steps, all heads of a sequence starting "
              "together; pinv and iterations are not looked at",
-     .since = "0.1"},
+     .since = "0.1",
+     .when = in_use},
 };
 
 enum { LANDMARKS, PINV, ITERATIONS, LAMBDA, CONV, COMPAT };

@@ -25,6 +25,8 @@ static ttn_status run_show(const ttn_cli_call *call, ttn_error *err)
     if (status != TTN_OK) return status;
     status = ttn_config_resolved(config, &text, err);
     print_and_free(call, text);
+    const ttn_unread_about about = {.is_store = -1};
+    if (status == TTN_OK) status = ttn_configured_check_unread(call, config, &about, err);
     ttn_config_destroy(config);
     ttn_config_table_destroy(table);
     return status;

@@ -6,6 +6,8 @@
 #include "train/cli/show.h"
 #include "train/cli/signals.h"
 
+static const char *const sections[] = {"data", NULL};
+
 /* One file into the card; its own failure goes there, and to *first when that holds none yet. */
 static ttn_status check_file(ttn_card *c, const char *path, const ttn_fasta_rules *rules, ttn_error *first,
                              ttn_error *err)
@@ -25,7 +27,7 @@ static ttn_status check_file(ttn_card *c, const char *path, const ttn_fasta_rule
     return status;
 }
 
-static ttn_status check_files(const ttn_inputs *in, const ttn_fasta_rules *rules, ttn_facts *f, ttn_error *first,
+static ttn_status check_files(const ttn_files *in, const ttn_fasta_rules *rules, ttn_facts *f, ttn_error *first,
                               ttn_error *err)
 {
     ttn_card *c;
@@ -49,7 +51,9 @@ static ttn_status configure(const ttn_cli_call *call, ttn_config_table **ret_tab
                             ttn_fasta_rules *ret_rules, ttn_error *err)
 {
     *ret_rules = (ttn_fasta_rules){0};
+    const ttn_unread_about about = {.section = sections};
     ttn_status status = ttn_configured_by_settings(call, ret_table, ret, err);
+    if (status == TTN_OK) status = ttn_configured_check_unread(call, *ret, &about, err);
     if (status != TTN_OK) return status;
     const ttn_option_reader reader = ttn_values_reader(ttn_config_values(*ret));
     return ttn_fasta_rules_of(&reader, ret_rules, err);
@@ -60,7 +64,7 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     ttn_config_table *table;
     ttn_config *config;
     ttn_fasta_rules rules;
-    ttn_inputs in = {0};
+    ttn_files in = {0};
     ttn_facts *f = NULL;
     ttn_error first = {0};
     ttn_status status = configure(call, &table, &config, &rules, err);
@@ -74,7 +78,7 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     else if (status == TTN_OK)
         ttn_show_text(&call->out, f);
     ttn_facts_destroy(f);
-    ttn_inputs_drop(&in);
+    ttn_files_drop(&in);
     ttn_config_destroy(config);
     ttn_config_table_destroy(table);
     if (status != TTN_OK || first.status == TTN_OK) return status;
@@ -107,7 +111,6 @@ static const ttn_cli_example examples[] = {
 };
 
 static const ttn_exit exits[] = {TTN_EXIT_DATA, TTN_EXIT_STOPPED, TTN_EXIT_OK};
-static const char *const sections[] = {"data", NULL};
 
 const ttn_command ttn_cmd_data_check = {
     .name = "data check",

@@ -4,6 +4,8 @@
 #include "train/cli/show.h"
 #include "train/store_facts.h"
 
+static const char *const sections[] = {"data", NULL};
+
 /* The one file among the arguments. */
 static ttn_status find_store(const ttn_cli_call *call, const char **ret, ttn_error *err)
 {
@@ -52,7 +54,9 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     ttn_facts *f = NULL;
     const char *path;
     ttn_status status = find_store(call, &path, err);
+    const ttn_unread_about about = {.is_store = 1, .section = sections};
     if (status == TTN_OK) status = ttn_configured_by_settings(call, &table, &config, err);
+    if (status == TTN_OK) status = ttn_configured_check_unread(call, config, &about, err);
     if (status == TTN_OK) {
         const ttn_option_reader reader = ttn_values_reader(ttn_config_values(config));
         status = ttn_split_rules_of(&reader, &split, err);
@@ -95,7 +99,6 @@ static const ttn_cli_example examples[] = {
 };
 
 static const ttn_exit exits[] = {TTN_EXIT_DATA, TTN_EXIT_OK};
-static const char *const sections[] = {"data", NULL};
 
 const ttn_command ttn_cmd_data_info = {
     .name = "data info",

@@ -108,6 +108,8 @@ static void end_progress(progress *p)
     ttn_signals_give_back();
 }
 
+static const char *const sections[] = {"data", "pack", NULL};
+
 /* ---- what is asked for ---- */
 
 /* The store is not one of the files, and replaces nothing without --force. */
@@ -179,7 +181,7 @@ static ttn_status tell_store(const char *store, const ttn_pack_facts *packed, co
     return status;
 }
 
-static ttn_status pack_and_tell(const ttn_cli_call *call, const ttn_inputs *in, const ttn_pack_rules *rules,
+static ttn_status pack_and_tell(const ttn_cli_call *call, const ttn_files *in, const ttn_pack_rules *rules,
                                 const ttn_split_rules *split, ttn_error *err)
 {
     const char *store = ttn_cli_value(call, "output");
@@ -216,12 +218,14 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     ttn_config *config = NULL;
     ttn_pack_rules rules = {0};
     ttn_split_rules split = {0};
-    ttn_inputs in = {0};
+    ttn_files in = {0};
     ttn_status status = TTN_OK;
     if (!ttn_cli_given(call, "output"))
         status = TTN_FAIL(err, TTN_EINVAL, "no store is named; titin data pack IN... -o STORE");
     if (status == TTN_OK) status = ttn_inputs_find(call, &in, err);
+    const ttn_unread_about about = {.section = sections};
     if (status == TTN_OK) status = ttn_configured_by_settings(call, &table, &config, err);
+    if (status == TTN_OK) status = ttn_configured_check_unread(call, config, &about, err);
     if (status == TTN_OK) {
         const ttn_option_reader reader = ttn_values_reader(ttn_config_values(config));
         status = ttn_pack_rules_of(&reader, &rules, err);
@@ -233,7 +237,7 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
         rules.titin_version = TTN_VERSION;
         status = pack_and_tell(call, &in, &rules, &split, err);
     }
-    ttn_inputs_drop(&in);
+    ttn_files_drop(&in);
     ttn_config_destroy(config);
     ttn_config_table_destroy(table);
     return status;
@@ -269,7 +273,6 @@ static const ttn_cli_example examples[] = {
 };
 
 static const ttn_exit exits[] = {TTN_EXIT_DATA, TTN_EXIT_STOPPED, TTN_EXIT_OK};
-static const char *const sections[] = {"data", "pack", NULL};
 
 const ttn_command ttn_cmd_data_pack = {
     .name = "data pack",

@@ -68,7 +68,9 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     ttn_forecast *forecast = NULL;
     ttn_forecast_request request = {0};
     ttn_status status = read_fit(call, &request.fit, err);
+    const ttn_unread_about about = {.is_store = -1};
     if (status == TTN_OK) status = ttn_configured(call, 0, &table, &config, err);
+    if (status == TTN_OK) status = ttn_configured_check_unread(call, config, &about, err);
     if (status == TTN_OK) {
         request.values = ttn_config_values(config);
         status = look_at_machine(&request, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "train/cli/configured.h"
+#include "train/cli/status_line.h"
 
 /* "section.key" of n bytes. */
 static int is_key(const char *word, size_t n)
@@ -48,12 +49,49 @@ static ttn_status load(const ttn_cli_call *call, const ttn_config_table *table, 
     return status;
 }
 
+/* Settings on the command line of sections that the command has no use for. */
+static void tell_foreign(const ttn_cli_call *call, const char *const *section, const ttn_log *log)
+{
+    for (int i = 0; i < call->n_argument; i++) {
+        const char *word = call->argument[i];
+        const size_t n = strcspn(word, ".=");
+        if (!ttn_is_setting(word) || word[n] != '.' || strncmp(word, "notes.", sizeof "notes." - 1) == 0) continue;
+        const char *const *s = section;
+        while (*s && (strlen(*s) != n || memcmp(*s, word, n) != 0))
+            s++;
+        if (!*s)
+            ttn_log_say(log, TTN_LOG_WARNING, "%s has no effect: titin %s does not read keys of the section %.*s", word,
+                        call->command->name, (int)n, word);
+    }
+}
+
+ttn_status ttn_configured_check_unread(const ttn_cli_call *call, const ttn_config *c, const ttn_unread_about *about,
+                                       ttn_error *err)
+{
+    ttn_status_line line;
+    ttn_status_line_begin(&line, call->err.out, NULL);
+    const ttn_log log = {.say = ttn_status_line_say, .ctx = &line, .from = TTN_LOG_WARNING};
+    if (about->section) tell_foreign(call, about->section, &log);
+    ttn_status status = ttn_unread_check(c, about, &log, err);
+    ttn_status_line_end(&line);
+    return status;
+}
+
 ttn_status ttn_configured_by_file(const ttn_cli_call *call, const ttn_config_table *table, const char *path,
                                   ttn_config **ret, ttn_error *err)
 {
     const ttn_config_file file = {.path = path};
     return load(call, table, &(ttn_config_request){.presets = ttn_config_presets, .file = &file, .n_file = 1}, ret,
                 err);
+}
+
+/* On one command line, --preset a preset=b. */
+static ttn_status check_preset(const ttn_cli_call *call, const char *setting, ttn_error *err)
+{
+    static const char key[] = "preset=";
+    const char *preset = ttn_cli_value(call, "preset"), *other = setting + sizeof key - 1;
+    if (!preset || strncmp(setting, key, sizeof key - 1) != 0 || strcmp(other, preset) == 0) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL, "preset is given twice, as %.100s and as %.100s: give it once", preset, other);
 }
 
 ttn_status ttn_configured(const ttn_cli_call *call, int first, ttn_config_table **ret_table, ttn_config **ret,
@@ -71,13 +109,16 @@ ttn_status ttn_configured(const ttn_cli_call *call, int first, ttn_config_table 
                                       .file = file,
                                       .environment = (const char *const *)environ,
                                       .argument = setting};
-        for (int i = first; i < call->n_argument; i++) {
-            if (ttn_is_setting(call->argument[i]))
-                setting[request.n_argument++] = call->argument[i];
-            else
-                file[request.n_file++].path = call->argument[i];
+        for (int i = first; i < call->n_argument && status == TTN_OK; i++) {
+            const char *word = call->argument[i];
+            if (ttn_is_setting(word)) {
+                setting[request.n_argument++] = word;
+                status = check_preset(call, word, err);
+            } else {
+                file[request.n_file++].path = word;
+            }
         }
-        status = load(call, *ret_table, &request, ret, err);
+        if (status == TTN_OK) status = load(call, *ret_table, &request, ret, err);
     } else {
         status = TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
     }

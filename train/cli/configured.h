@@ -4,6 +4,7 @@
 
 #include "train/cli/command.h"
 #include "train/config.h"
+#include "train/unread.h"
 
 /* The rows of a command that takes a configuration. */
 #define TTN_PRESET_OPTION                                                                  \
@@ -28,6 +29,10 @@ TTN_MUST_USE ttn_status ttn_configured(const ttn_cli_call *call, int first, ttn_
 /* The same by the settings among the arguments alone: the others are files of the command's own. */
 TTN_MUST_USE ttn_status ttn_configured_by_settings(const ttn_cli_call *call, ttn_config_table **ret_table,
                                                    ttn_config **ret, ttn_error *err);
+
+/* Values of the user's that the command does not read are warnings on stderr, or an error (train/unread.h). */
+TTN_MUST_USE ttn_status ttn_configured_check_unread(const ttn_cli_call *call, const ttn_config *c,
+                                                    const ttn_unread_about *about, ttn_error *err);
 
 /* One file alone: neither environment nor settings. */
 TTN_MUST_USE ttn_status ttn_configured_by_file(const ttn_cli_call *call, const ttn_config_table *table,
