@@ -1,7 +1,7 @@
 #!/bin/bash
 # The program itself: what it prints, what it refuses, and that neither is lost without a word.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 85
+plan 92
 
 unset NO_COLOR COLUMNS TERM
 titin=$BUILD/titin
@@ -165,6 +165,27 @@ same 'info: a configuration, and what it sets' "$code $(sed -n '2p; $p' <<< "$ou
     '0 kind config  exact.scale 0.5 a.yaml:2 '
 run info --json bad.yaml
 same 'info: what is wrong with one' "$code $(grep -c '"what": ' <<< "$out")" '2 2'
+cd "$OLDPWD" || exit 1
+
+# ---- names that no shell has read, and settings that a command has no use for ----
+
+mkdir "$work/home" "$work/dir"
+printf '>a\nMKV\n' | tee "$work/dir/a.fa" "$work/dir/b.fa" "$work/a=b.fa" > "$work/home/c.fa"
+cd "$work" || exit 1
+records() { grep -c '"name": ".*fa"' <<< "$("$titin" data check --json "$@" 2>&1)"; }
+same 'a ~ that is quoted' "$(HOME=$work/home records '~/c.fa')" 1
+same 'a pattern that is quoted' "$(records 'dir/*.fa')" 2
+same 'a name with a =' "$(records a=b.fa)" 1
+HOME=$work/home "$titin" data pack a=b.fa --output='~/s.h5' > out 2> err
+same 'a ~ behind --output=' "$? $(ls home)" '0 c.fa
+s.h5'
+run data check a=b.fa optim.lr=3 data.max_skipped=0.5 notes.mine=1
+same 'settings that do nothing are told' "$code $(cut -d' ' -f1-2 <<< "$err")" '0 warning: optim.lr=3
+warning: data.max_skipped=0.5'
+refused 'an option with two values' "titin config show: --preset is given twice, as 'a' and as 'b': give it once" \
+    config show --preset a --preset b
+refused 'also a preset' 'preset is given twice, as quickstart and as b: give it once' \
+    config show --preset quickstart preset=b
 cd "$OLDPWD" || exit 1
 
 # ---- version ----

@@ -2,7 +2,7 @@
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
 # chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 51
+plan 88
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -157,6 +157,103 @@ x"
 touch file
 refused 'a file where the run is to be' 2 'file: is no folder, and a run' train.out=file
 refused 'or a folder around it' 2 'a file stands where a folder is wanted' train.out=file/run
+
+# ---- values that nobody reads ----
+
+# told WORDS ARGUMENT...: the warnings about values without effect of a dry run.
+told() { train --dry-run train.out=x "$@"; grep 'has no effect' <<< "$err"; }
+same 'a value that is not read is told, once' "$(told nystrom.landmarks=8)" \
+    'warning: nystrom.landmarks=8 (command line) has no effect: it is used only if attention.kind is nystrom, and attention.kind is exact (default)'
+empty 'not one that is' "$(told attention.kind=nystrom nystrom.landmarks=8)"
+empty 'nor where the data decides, and it is' "$(told attention.kind=auto attention.auto_length=20 favor.features=16)"
+check 'but where it is not' grep -q 'exact.scale=1 .*the attention of this model is favor' \
+    <<< "$(told attention.kind=auto attention.auto_length=20 exact.scale=1)"
+same 'not what a preset has, only what was given over it' \
+    "$("$titin" train --dry-run --preset quickstart data.train=small.fa train.out=x attention.kind=exact schedule.decay=0.1 2>&1 | grep -c 'no effect')" 1
+same 'a file is named with its line' "$(printf 'favor: {kernel: relu}\n' > favor.yaml; told favor.yaml | cut -d' ' -f2-3)" \
+    'favor.kernel=relu (favor.yaml:1)'
+same 'of a store, how it is to be packed' "$(told "data.train=${stores[0]}" data.stop=x | cut -d: -f2)" \
+    ' data.stop=x (command line) has no effect'
+refused 'what a store would have had to be packed with' 2 'data.dedup=exact (command line) has no effect' \
+    train.out=x "data.train=${stores[0]}" data.dedup=exact
+check 'titin plan tells it as well' grep -q 'nystrom.landmarks=8 .* has no effect' \
+    <<< "$("$titin" plan tiny.yaml nystrom.landmarks=8 2>&1)"
+check 'and config show, on stderr' grep -q '^warning: nystrom.landmarks=8 ' \
+    <<< "$("$titin" config show tiny.yaml nystrom.landmarks=8 2>&1 > shown.yaml)"
+empty 'whose output is a configuration' "$("$titin" config show shown.yaml 2>&1 > again.yaml; diff shown.yaml again.yaml)"
+cores=$(nproc)
+train --dry-run train.out=x train.threads=$((cores + 1))
+check 'more threads than cores' grep -q "^warning: $((cores + 1)) threads (train.threads) on $cores core" <<< "$err"
+train --dry-run train.out=x train.threads=1
+empty 'and no more than there are' "$(grep 'threads (' <<< "$err")"
+
+# ---- a file for validation ----
+
+awk '/^>/ { n++ } n > 70' small.fa > held.fa
+refused 'a file without data.split=file' 2 'set data.split=file, or leave data.valid_file out' train.out=x data.valid_file=held.fa
+refused 'also one that is not there' 2 'data.valid_file=nothing.fa' train.out=x data.valid_file=nothing.fa
+refused 'a file that is not there' 2 "data.valid_file: 'nothing.fa' cannot be opened" \
+    train.out=x data.split=file data.valid_file=nothing.fa
+refused 'one that is not trained on' 2 "is not in data.train, where what is held out has to stand, too: data.train=[small.fa, held.fa]" \
+    train.out=x data.split=file data.valid_file=held.fa
+refused 'none' 2 'data.valid_file=held.fa' train.out=x data.split=file "data.train=[small.fa, held.fa]"
+unlike=
+for name in held.fa ./held.fa "$PWD/held.fa" ../"${PWD##*/}"/held.fa; do
+    train --dry-run train.out=x data.split=file "data.train=[small.fa, held.fa]" "data.valid_file=$name"
+    grep -q '80 to train on, 10 held out' <<< "$out" || unlike+="$name: $err"
+done
+empty 'all names of a file are that file' "$unlike"
+
+# ---- names of files ----
+
+mkdir home several several/more 'we=ird'
+cp small.fa home/my.fa
+cp small.fa several/a.fa
+cp held.fa several/more/b.fa
+cp held.fa several/notes.txt
+cp held.fa 'a=b.fa'
+cp tiny.yaml 'c=d.yaml'
+HOME=$PWD/home train train.steps=1 'data.train=~/my.fa' 'train.out=~/runs/a'
+same '~ is the home folder' "$code $(ls home/runs)" '0 a
+data'
+HOME=$PWD/home "$titin" train '~/runs/a' --resume > out 2> err
+same 'also of an argument' "$?" 0
+TITIN__TRAIN__OUT='$HOME/b' HOME=$PWD/home "$titin" train --dry-run tiny.yaml > out 2> err
+check 'as is $HOME, in the environment' grep -q "^titin trains $PWD/home/b" out
+empty 'and no folder is called so' "$(find . -name '~*' -o -name '\$*')"
+same 'a file whose name has a = is a file' \
+    "$("$titin" train --dry-run 'c=d.yaml' 'data.train=a=b.fa' train.out=x 2>&1 | grep -o '10 proteins,')" '10 proteins,'
+train --dry-run train.out=x data.train=several
+same 'a folder is all FASTA in it' "$code $(grep -m 1 -o '[0-9]* proteins,' <<< "$out")" '0 90 proteins,'
+check 'and says what it passes over' grep -q 'not read.*: 1 in folders, the first several/notes.txt' <<< "$err"
+train --dry-run train.out=x 'data.train=several/*.f?'
+same 'a pattern is all that match it' "$code $(grep -m 1 -o '[0-9]* proteins,' <<< "$out")" '0 80 proteins,'
+refused 'or nothing' 2 'several/*.fasta: there is no such file, and none whose name matches' train.out=x 'data.train=several/*.fasta'
+refused 'two of data.train' 2 "data.train is given twice, as small.fa and as held.fa: give it once (a list as 'data.train=[small.fa, held.fa]')" \
+    train.out=x data.train=small.fa data.train=held.fa
+refused 'two of any other key' 2 'train.steps is given twice, as 3 and as 4: give it once' train.steps=3 train.out=x train.steps=4
+
+# ---- going on by the folder ----
+
+unlike=
+for words in 'train.out=stopped' 'stopped' 'stopped/' 'stopped/config.resolved.yaml' 'stopped train.threads=2'; do
+    rm -rf stopped
+    begin train.out=stopped
+    until_step stopped 11
+    kill -9 "$pid"
+    wait "$pid" 2> /dev/null
+    # shellcheck disable=SC2086
+    "$titin" train --resume $words > out 2> err || unlike+="$words: exit code $?: $(< err)"$'\n'
+    [ "$(result stopped)" = "$whole" ] || unlike+="$words: another result"$'\n'
+    grep -q 'no effect' err && unlike+="$words: $(< err)"
+done
+empty 'the name of a run is enough to go on with it' "$unlike"
+"$titin" train home --resume > out 2> err
+same 'a folder that is no run' "$? $(grep -c 'home: this folder is not that of a run' err)" '2 1'
+"$titin" train stopped --resume train.out=whole > out 2> err
+same 'a run, and another folder' "$? $(grep -c 'train.out names another folder' err)" '2 1'
+"$titin" train stopped > out 2> err
+same 'a run without --resume' "$? $(grep -c 'goes on with .titin train FOLDER --resume' err)" '2 1'
 
 cp -r whole foreign
 rm -rf foreign/ckpt/*

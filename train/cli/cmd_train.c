@@ -5,10 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "core/builder.h"
 #include "core/clock.h"
 #include "core/machine.h"
+#include "core/path.h"
 #include "core/start.h"
+#include "core/text.h"
+#include "data/files.h"
 #include "train/cli/build.h"
 #include "train/cli/command.h"
 #include "train/cli/configured.h"
@@ -165,11 +169,17 @@ static int tell_packing(void *ctx, const ttn_pack_progress *p)
 
 /* ---- all of it ---- */
 
-static int threads_of(const ttn_train_spec *spec)
+static int threads_of(const ttn_train_spec *spec, const ttn_log *log)
 {
     ttn_machine machine;
     ttn_machine_look("", &machine);
-    return ttn_train_spec_threads(spec, machine.cores.usable);
+    const int cores = machine.cores.usable, n = ttn_train_spec_threads(spec, cores);
+    if (n > cores)
+        ttn_log_say(log, TTN_LOG_WARNING,
+                    "%d threads (%s) on %d core%s that this process may use: they wait for each other, and steps take "
+                    "longer; train.threads=%d is the most that helps",
+                    n, spec->threads > 0 ? "train.threads" : "OMP_NUM_THREADS", cores, ttn_text_plural(cores), cores);
+    return n;
 }
 
 static ttn_status run_it(told *t, const ttn_training_options *o, const char *folder, const char *resume, ttn_error *err)
@@ -194,15 +204,15 @@ static ttn_status train(const ttn_cli_call *call, const ttn_config_table *table,
     places where;
     char *resume = NULL;
     told t = {.call = call};
-    const int n_thread = threads_of(spec);
+    ttn_status_line_begin(&t.line, stderr, NULL);
+    const ttn_log log = {.say = ttn_status_line_say, .ctx = &t.line, .from = TTN_LOG_INFO};
+    const int n_thread = threads_of(spec, &log);
     ttn_status status = find_places(call, config, spec, &where, err);
     if (status == TTN_OK) status = ttn_start(n_thread, err);
     const char **word = calloc((size_t)call->n_argument + MOST_WORDS, sizeof *word);
     if (status == TTN_OK && !word) status = TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
     if (status == TTN_OK) status = resume_command(call, &resume, err);
     if (status == TTN_OK) {
-        ttn_status_line_begin(&t.line, stderr, NULL);
-        const ttn_log log = {.say = ttn_status_line_say, .ctx = &t.line, .from = TTN_LOG_INFO};
         const ttn_pack_listener packing = {.tell = tell_packing, .ctx = &t};
         const ttn_training_options o = {
             .table = table,
@@ -226,23 +236,139 @@ static ttn_status train(const ttn_cli_call *call, const ttn_config_table *table,
         };
         status = run_it(&t, &o, where.folder, resume, err);
         ttn_training_destroy(t.run);
+    } else {
+        ttn_status_line_end(&t.line);
     }
     free(word);
     free(resume);
     return status;
 }
 
+/* ---- --resume by the folder of a run ---- */
+
+#define RESOLVED "config.resolved.yaml"
+
+/* The call as ttn_configured is to read it, with words in memory of its own. */
+typedef struct {
+    ttn_cli_call call;
+    char **word; /* (call.n_argument) */
+    char file[PATH_MAX + sizeof RESOLVED + 1], setting[PATH_MAX + sizeof "train.out="];
+} resumed;
+
+static int is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* RUN/config.resolved.yaml is there, and is r->file. */
+static int has_resolved(const char *run, resumed *r)
+{
+    struct stat about;
+    const int n = snprintf(r->file, sizeof r->file, "%s/" RESOLVED, run);
+    return n < (int)sizeof r->file && stat(r->file, &about) == 0;
+}
+
+static int is_run(const char *folder)
+{
+    struct stat about;
+    char path[PATH_MAX];
+    return snprintf(path, sizeof path, "%s/run.json", folder) < (int)sizeof path && stat(path, &about) == 0;
+}
+
+/* What train.out is given as: on the command line, else in the environment. NULL: nowhere. */
+static const char *given_out(const ttn_cli_call *call)
+{
+    static const char key[] = "train.out=";
+    for (int i = 0; i < call->n_argument; i++)
+        if (strncmp(call->argument[i], key, sizeof key - 1) == 0) return call->argument[i] + sizeof key - 1;
+    return getenv("TITIN__TRAIN__OUT");
+}
+
+/* Arguments that are no settings: *ret_n of them, the last of which is *ret_at. Is a preset among the settings? */
+static int count_files(const ttn_cli_call *call, int *ret_n, int *ret_at)
+{
+    int has_preset = ttn_cli_given(call, "preset") || getenv("TITIN__PRESET");
+    *ret_n = 0;
+    for (int i = 0; i < call->n_argument; i++) {
+        has_preset |= strncmp(call->argument[i], "preset=", sizeof "preset=" - 1) == 0;
+        if (ttn_is_setting(call->argument[i])) continue;
+        *ret_at = i;
+        (*ret_n)++;
+    }
+    return has_preset;
+}
+
+/* "RUN" or "RUN/config.resolved.yaml" at an argument's place: the folder into run (PATH_MAX), else "". */
+static ttn_status find_run(const char *word, resumed *r, char *run, ttn_error *err)
+{
+    char shown[TTN_TAIL_ROOM];
+    const int n = (int)strlen(word) - (int)sizeof RESOLVED;
+    run[0] = 0;
+    if (is_folder(word)) {
+        snprintf(run, PATH_MAX, "%s", word);
+        if (has_resolved(run, r)) return TTN_OK;
+        return TTN_FAIL(err, TTN_EINVAL, "%s: this folder is not that of a run: there is no " RESOLVED " in it",
+                        ttn_text_tail(word, shown));
+    }
+    if (strcmp(word, RESOLVED) == 0)
+        snprintf(run, PATH_MAX, ".");
+    else if (n > 0 && n < PATH_MAX && strcmp(word + n, "/" RESOLVED) == 0)
+        snprintf(run, PATH_MAX, "%.*s", n, word);
+    if (run[0] && !(is_run(run) && has_resolved(run, r))) run[0] = 0; /* a copy, which may lie anywhere */
+    return TTN_OK;
+}
+
+/* Who names the run alone goes on with the configuration that it has. */
+static ttn_status name_run(const ttn_cli_call *call, resumed *r, ttn_error *err)
+{
+    int n_file, at = -1;
+    char run[PATH_MAX], out[PATH_MAX] = "", shown[TTN_TAIL_ROOM];
+    const int has_preset = count_files(call, &n_file, &at);
+    ttn_status status = given_out(call) ? ttn_path_expand(given_out(call), out, err) : TTN_OK;
+    if (status != TTN_OK || n_file > 1) return status;
+    if (n_file == 0) {
+        if (has_preset || !out[0] || !has_resolved(out, r)) return TTN_OK;
+        r->word[r->call.n_argument++] = r->file;
+        return TTN_OK;
+    }
+    status = find_run(call->argument[at], r, run, err);
+    if (status != TTN_OK || !run[0]) return status;
+    if (out[0] && !ttn_files_are_same(out, run))
+        return TTN_FAIL(err, TTN_EINVAL, "%s: this run is to go on, and train.out names another folder: leave it out",
+                        ttn_text_tail(run, shown));
+    r->word[at] = r->file;
+    snprintf(r->setting, sizeof r->setting, "train.out=%s", run);
+    if (!out[0]) r->word[r->call.n_argument++] = r->setting;
+    return TTN_OK;
+}
+
+static ttn_status begin_resumed(const ttn_cli_call *call, resumed *r, ttn_error *err)
+{
+    enum { MORE = 2 };
+    *r = (resumed){.call = *call};
+    r->word = calloc((size_t)call->n_argument + MORE, sizeof *r->word);
+    if (!r->word) return TTN_FAIL(err, TTN_ENOMEM, "no memory for the arguments");
+    for (int i = 0; i < call->n_argument; i++)
+        r->word[i] = call->argument[i];
+    r->call.argument = r->word;
+    return ttn_cli_given(call, "resume") ? name_run(call, r, err) : TTN_OK;
+}
+
 static ttn_status run(const ttn_cli_call *call, ttn_error *err)
 {
-    ttn_config_table *table;
-    ttn_config *config;
+    ttn_config_table *table = NULL;
+    ttn_config *config = NULL;
     ttn_train_spec spec;
+    resumed r;
     ttn_signals_take(); /* first: what comes while the run is set up is answered before its first step */
-    ttn_status status = ttn_configured(call, 0, &table, &config, err);
+    ttn_status status = begin_resumed(call, &r, err);
+    if (status == TTN_OK) status = ttn_configured(&r.call, 0, &table, &config, err);
     if (status == TTN_OK) status = ttn_train_spec_of(ttn_config_values(config), &spec, err);
     if (status == TTN_OK) status = train(call, table, config, &spec, err);
     ttn_config_destroy(config);
     ttn_config_table_destroy(table);
+    free(r.word);
     return status;
 }
 
@@ -260,6 +386,7 @@ static const ttn_cli_example examples[] = {
     {"titin train --preset quickstart data.train=my.fa", "a small model of your own proteins"},
     {"titin train run.yaml train.out=run/a", "a file, and a value that wins over it"},
     {"titin train run.yaml train.out=run/a --resume", "the same, from where it was stopped"},
+    {"titin train run/a --resume", "the same by its folder: with the configuration that it has"},
     {0},
 };
 
