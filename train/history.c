@@ -18,11 +18,16 @@ static ttn_status no_memory(ttn_error *err)
     return TTN_FAIL(err, TTN_ENOMEM, "no memory for the history of what was measured");
 }
 
-const ttn_series *ttn_history_find(const ttn_history *h, const char *name)
+static ttn_series *find(const ttn_history *h, const char *name)
 {
     for (int64_t i = 0; i < h->n; i++)
         if (strcmp(h->series[i].name, name) == 0) return &h->series[i];
     return NULL;
+}
+
+const ttn_series *ttn_history_find(const ttn_history *h, const char *name)
+{
+    return find(h, name);
 }
 
 int ttn_history_at(const ttn_history *h, const char *name, double step, double *ret)
@@ -36,11 +41,15 @@ int ttn_history_at(const ttn_history *h, const char *name, double step, double *
     return 0;
 }
 
-/* The series of that name, made when there is none; NULL: no memory. */
-static ttn_series *series_of(ttn_history *h, const char *name)
+/* titin's own metrics have a series in any case: the curves are drawn from them. */
+static int is_left_out(const ttn_history *h, const char *name)
 {
-    for (int64_t i = 0; i < h->n; i++)
-        if (strcmp(h->series[i].name, name) == 0) return &h->series[i];
+    return h->n >= TTN_MOST_METRICS && !ttn_metric_what(name);
+}
+
+/* A new series of that name; NULL: no memory. */
+static ttn_series *begin_series(ttn_history *h, const char *name)
+{
     if (h->n == h->room) {
         const int64_t room = 2 * h->room + 32;
         ttn_series *larger = grow(h->series, h->n, room, sizeof *larger);
@@ -77,7 +86,9 @@ ttn_status ttn_history_add(ttn_history *h, const ttn_metrics *r, ttn_error *err)
 {
     if (r->failed) return no_memory(err);
     for (int64_t i = 0; i < r->n; i++) {
-        ttn_series *s = series_of(h, r->metric[i].name);
+        ttn_series *s = find(h, r->metric[i].name);
+        if (!s && is_left_out(h, r->metric[i].name)) continue;
+        if (!s) s = begin_series(h, r->metric[i].name);
         if (!s || !append(s, (double)r->step, r->metric[i].value)) return no_memory(err);
     }
     h->n_record++;

@@ -18,7 +18,7 @@ typedef struct {
     int64_t n_record;
 } ttn_history;
 
-/* TTN_ENOMEM, also for a record that lacks something because there was no memory. */
+/* Of more than TTN_MOST_METRICS names those that came first have a series, and titin's own. TTN_ENOMEM, also for a record that lacks something because there was no memory. */
 TTN_MUST_USE ttn_status ttn_history_add(ttn_history *h, const ttn_metrics *r, ttn_error *err);
 
 /* NULL: there is no such series. Borrowed until the next ttn_history_add. */

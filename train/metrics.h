@@ -60,6 +60,10 @@ int ttn_metric_is_perf(const char *name);
 
 enum { TTN_METRIC_TEXT = 80 }; /* bytes of a name, with its end */
 
+/* Metrics of a record that is read, and series of a history (train/history.h), at most: titin writes some 40. Names are compared
+ * one by one, and a log that somebody else made may have a new one in every place. */
+enum { TTN_MOST_METRICS = 1024 };
+
 typedef struct {
     char name[TTN_METRIC_TEXT];
     double value; /* may be no finite number */

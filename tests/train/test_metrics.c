@@ -98,6 +98,33 @@ static void history_keeps_a_series_for_each_name(void **state)
     ttn_history_drop(&h);
 }
 
+static void history_has_so_many_series_and_no_more(void **state)
+{
+    (void)state;
+    ttn_metrics r = {0};
+    ttn_history h = {0};
+    ttn_error err = {0};
+    char name[32];
+    for (int i = 0; i < TTN_MOST_METRICS + 5; i++) {
+        snprintf(name, sizeof name, "x/%d", i);
+        ttn_metrics_add(&r, name, i);
+    }
+    for (r.step = 1; r.step <= 2; r.step++)
+        assert_ok(ttn_history_add(&h, &r, &err), &err);
+    assert_int_equal(h.n, TTN_MOST_METRICS);
+    assert_int_equal(h.n_record, 2);
+    const ttn_series *last = ttn_history_find(&h, "x/1023");
+    assert_non_null(last);
+    assert_int_equal(last->n, 2);
+    assert_null(ttn_history_find(&h, "x/1024"));
+    ttn_metrics_clear(&r);
+    ttn_metrics_add(&r, ttn_metric_val_loss, 3);
+    assert_ok(ttn_history_add(&h, &r, &err), &err);
+    assert_non_null(ttn_history_find(&h, ttn_metric_val_loss)); /* titin's own are never left out */
+    ttn_metrics_drop(&r);
+    ttn_history_drop(&h);
+}
+
 static void no_memory_is_a_status(void **state)
 {
     (void)state;
@@ -212,6 +239,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(names_that_would_break_a_line_are_not_good),
         cmocka_unit_test(a_record_of_any_size_finds_its_numbers),
         cmocka_unit_test(history_keeps_a_series_for_each_name),
+        cmocka_unit_test(history_has_so_many_series_and_no_more),
         cmocka_unit_test(no_memory_is_a_status),
         cmocka_unit_test(a_moving_average_has_no_bias_of_its_start_and_passes_over_nan),
         cmocka_unit_test(time_left_is_unknown_before_20_steps),

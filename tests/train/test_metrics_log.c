@@ -317,6 +317,26 @@ static void lines_of_any_length_are_read(void **state)
     assert_int_equal(damaged, 1);
 }
 
+/* Each name is compared with those before it: a line of any number of them would take as long as its length squared. */
+static void a_line_of_too_many_metrics_is_no_record(void **state)
+{
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        ttn_error err = {0};
+        int64_t n = 0, damaged = 0;
+        FILE *f = fopen(path, "w");
+        assert_non_null(f);
+        fputs("{\"step\":1", f);
+        for (int i = 0; i < TTN_MOST_METRICS + more; i++)
+            fprintf(f, ",\"x/%d\":1", i);
+        fputs("}\n", f);
+        fclose(f);
+        assert_ok(ttn_metrics_log_read(path, count, &n, &damaged, &err), &err);
+        assert_int_equal(n, 1 - more);
+        assert_int_equal(damaged, more);
+    }
+}
+
 /* A million lines are a matter of seconds: each byte is moved a few times, not once for every line before it. Written here
  * without the log, which calls write for each. */
 static void a_long_log_is_read_in_order(void **state)
@@ -522,6 +542,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(a_torn_last_line_is_cut_wherever_it_is_torn, set_path),
         cmocka_unit_test_setup(keys_of_later_versions_are_kept_and_passed_over, set_path),
         cmocka_unit_test_setup(lines_of_any_length_are_read, set_path),
+        cmocka_unit_test_setup(a_line_of_too_many_metrics_is_no_record, set_path),
         cmocka_unit_test_setup(a_long_log_is_read_in_order, set_path),
         cmocka_unit_test_setup(a_record_too_long_to_be_read_is_not_written, set_path),
         cmocka_unit_test_setup(a_cut_is_made_whole_or_not_at_all, set_path),

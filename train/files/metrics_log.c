@@ -60,7 +60,7 @@ static int take_member(ttn_json_scan *s, ttn_metrics *r, int *has_step)
         return 1;
     }
     if (!ttn_metric_name_is_good(name) || !number_of(s, &value)) return ttn_json_skip(s, NULL) == TTN_OK;
-    if (ttn_metrics_find(r, name, &(double){0})) return 0;
+    if (r->n == TTN_MOST_METRICS || ttn_metrics_find(r, name, &(double){0})) return 0;
     ttn_metrics_add(r, name, value);
     return 1;
 }
