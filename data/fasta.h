@@ -132,7 +132,7 @@ const char *ttn_fasta_rule(int code);
 typedef enum { TTN_NOTE_ACCEPTED, TTN_NOTE_REPAIRED, TTN_NOTE_LEFT_OUT } ttn_fasta_note_kind;
 ttn_fasta_note_kind ttn_fasta_kind_of_note(int code);
 
-/* The fault in records that are left out under this number ("digits"); NULL where no record is. */
+/* What is wrong with records that are left out under this number ("digits"); NULL where no record is. */
 const char *ttn_fasta_fault(int code);
 
 /* ---- files that are none ---- */

@@ -52,7 +52,7 @@ ttn_fasta_note_kind ttn_fasta_kind_of_note(int code)
     return TTN_NOTE_ACCEPTED;
 }
 
-/* Of every code that a record may be left out for (ttn_fasta_blame). */
+/* Of every code that a record is left out for: because of a fault (ttn_fasta_blame), or by a note that says so. */
 static const char *const faults[TTN_FASTA_CODES] = {
     [2] = "CR alone where lines end in LF",
     [11] = "more residues than data.max_record",
@@ -62,6 +62,8 @@ static const char *const faults[TTN_FASTA_CODES] = {
     [21] = "NUL bytes in the header",
     [22] = "no id",
     [26] = "'>' inside a line of residues",
+    [27] = "no residues",
+    [28] = "no residues, at the end of the file",
     [29] = "an id that another record has",
     [33] = "a header that data.id_regex does not match",
     [35] = "';' inside a line of residues",

@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "data/kmer.h"
 #include "data/overlap.h"
+#include "data/seen.h"
 
 #define PART_OF_COLLECTING 0.25 /* of the time, for a bar that moves evenly: from one profile */
 
@@ -248,5 +249,86 @@ ttn_status ttn_overlap_count(const ttn_sweep_source *source, const ttn_subset *h
     if (status == TTN_OK) status = mark(&o, err);
     if (status == TTN_OK) count(&o, ret);
     finish(&o);
+    return status;
+}
+
+/* ---- equal sequences ---- */
+
+typedef void (*on_hash)(void *ctx, int64_t hash);
+
+/* Of each sequence of one side. */
+static ttn_status for_each_hash(const ttn_sweep_source *source, const ttn_subset *held_out, int is_held_out,
+                                on_hash take, void *ctx, ttn_error *err)
+{
+    int64_t *hash = ttn_alloc_or_say(TTN_SWEEP_SEQUENCES, sizeof *hash, "the hashes of sequences", err);
+    ttn_status status = hash ? TTN_OK : TTN_ENOMEM;
+    for (int64_t first = 0; first < source->n && status == TTN_OK; first += TTN_SWEEP_SEQUENCES) {
+        const int64_t rest = source->n - first, n = rest < TTN_SWEEP_SEQUENCES ? rest : TTN_SWEEP_SEQUENCES;
+        status = source->hashes(source->self, first, n, hash, err);
+        for (int64_t i = 0; i < n && status == TTN_OK; i++)
+            if (ttn_subset_has(held_out, first + i) == is_held_out) take(ctx, hash[i]);
+    }
+    ttn_free(hash);
+    return status;
+}
+
+typedef struct {
+    int64_t *hash;
+    int64_t n;
+} hash_list;
+
+static void list_hash(void *ctx, int64_t hash)
+{
+    hash_list *l = ctx;
+    l->hash[l->n] = hash;
+    l->n++;
+}
+
+ttn_status ttn_overlap_hashes(const ttn_sweep_source *source, const ttn_subset *held_out, int64_t **ret, ttn_error *err)
+{
+    hash_list l = {.hash =
+                       ttn_alloc_or_say(ttn_subset_count(held_out), sizeof *l.hash, "the hashes of sequences", err)};
+    *ret = NULL;
+    if (!l.hash) return TTN_ENOMEM;
+    ttn_status status = for_each_hash(source, held_out, 1, list_hash, &l, err);
+    if (status == TTN_OK)
+        *ret = l.hash;
+    else
+        ttn_free(l.hash);
+    return status;
+}
+
+static ttn_hash128 key_of(int64_t hash)
+{
+    return (ttn_hash128){.low = (uint64_t)hash};
+}
+
+typedef struct {
+    ttn_seen *wanted; /* the number of a hash: how many asked for it and were not found yet */
+    int64_t n;
+} equal_search;
+
+static void find_equal(void *ctx, int64_t hash)
+{
+    equal_search *s = ctx;
+    int64_t *n = ttn_seen_find(s->wanted, key_of(hash));
+    if (!n) return;
+    s->n += *n;
+    *n = 0;
+}
+
+ttn_status ttn_overlap_equal(const ttn_sweep_source *source, const ttn_subset *held_out, const int64_t *hash, int64_t n,
+                             int64_t *ret, ttn_error *err)
+{
+    equal_search s = {0};
+    ttn_status status = ttn_seen_create("the hashes of sequences", &s.wanted, err);
+    for (int64_t i = 0; i < n && status == TTN_OK; i++) {
+        int64_t *asked;
+        status = ttn_seen_add(s.wanted, key_of(hash[i]), 0, &asked, NULL, err);
+        if (status == TTN_OK) (*asked)++;
+    }
+    if (status == TTN_OK) status = for_each_hash(source, held_out, 0, find_equal, &s, err);
+    ttn_seen_destroy(s.wanted);
+    *ret = s.n;
     return status;
 }

@@ -24,4 +24,15 @@ typedef struct {
 TTN_MUST_USE ttn_status ttn_overlap_count(const ttn_sweep_source *source, const ttn_subset *held_out,
                                           ttn_sweep_tell tell, void *ctx, ttn_overlap *ret, ttn_error *err);
 
+/* How many of these sequences, given by their hashes (ttn_store_hash_of), are in the training set: those of the source that
+ * are not held out. hash: (n), equal ones are counted each. 24 to 60 bytes a hash, and one pass over the source's hashes.
+ * TTN_ENOMEM, and what the source says. */
+TTN_MUST_USE ttn_status ttn_overlap_equal(const ttn_sweep_source *source, const ttn_subset *held_out,
+                                          const int64_t *hash, int64_t n, int64_t *ret, ttn_error *err);
+
+/* The hashes of what is held out, in order: (ttn_subset_count) and the caller's (ttn_free). TTN_ENOMEM, and what the source
+ * says. */
+TTN_MUST_USE ttn_status ttn_overlap_hashes(const ttn_sweep_source *source, const ttn_subset *held_out, int64_t **ret,
+                                           ttn_error *err);
+
 #endif

@@ -94,6 +94,13 @@ ttn_status ttn_seen_add(ttn_seen *s, ttn_hash128 hash, int64_t value, int64_t **
     return TTN_OK;
 }
 
+int64_t *ttn_seen_find(ttn_seen *s, ttn_hash128 hash)
+{
+    if (is_zero(hash)) return s->has_zero ? &s->zero_value : NULL;
+    entry *e = find(s->place, s->n_place, hash);
+    return is_zero(e->hash) ? NULL : &e->value;
+}
+
 int64_t ttn_seen_count(const ttn_seen *s)
 {
     return s->n + s->has_zero;

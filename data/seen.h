@@ -21,6 +21,9 @@ void ttn_seen_expect(const ttn_seen *s, ttn_hash128 hash);
 TTN_MUST_USE ttn_status ttn_seen_add(ttn_seen *s, ttn_hash128 hash, int64_t value, int64_t **ret, int *ret_new,
                                      ttn_error *err);
 
+/* The number of a hash that was added, as above; NULL: it was not. */
+int64_t *ttn_seen_find(ttn_seen *s, ttn_hash128 hash);
+
 int64_t ttn_seen_count(const ttn_seen *s); /* different hashes */
 
 #endif

@@ -114,6 +114,10 @@ TTN_MUST_USE ttn_status ttn_store_clusters(ttn_store *s, int64_t first, int64_t 
 TTN_MUST_USE ttn_status ttn_store_id(ttn_store *s, int64_t i, const char **ret, int64_t *ret_n, ttn_error *err);
 TTN_MUST_USE ttn_status ttn_store_header(ttn_store *s, int64_t i, const char **ret, int64_t *ret_n, ttn_error *err);
 
+/* The hash of a sequence as the list `hash` has it: of its letters (ttn_alphabet_letters), which are the same whatever the
+ * vocabulary. room: (n) for them. */
+int64_t ttn_store_hash_of(const char *letter, const uint8_t *token, int64_t n, char *room);
+
 /* Read everything and compare it with the checksums. TTN_EFORMAT names what differs. */
 TTN_MUST_USE ttn_status ttn_store_verify(ttn_store *s, ttn_error *err);
 

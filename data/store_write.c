@@ -84,7 +84,13 @@ void ttn_store_destroy(ttn_store_writer *w)
 
 /* ---- records ---- */
 
-/* XXH3 of the letters, which are the same whatever the vocabulary. */
+int64_t ttn_store_hash_of(const char *letter, const uint8_t *token, int64_t n, char *room)
+{
+    for (int64_t i = 0; i < n; i++)
+        room[i] = letter[token[i]];
+    return (int64_t)ttn_hash64(room, (size_t)n, 0);
+}
+
 static ttn_status hash_of(ttn_store_writer *w, const uint8_t *token, int64_t n, int64_t *ret, ttn_error *err)
 {
     if (n > w->room) {
@@ -95,9 +101,7 @@ static ttn_status hash_of(ttn_store_writer *w, const uint8_t *token, int64_t n, 
         if (!w->letters) return TTN_ENOMEM;
         w->room = room;
     }
-    for (int64_t i = 0; i < n; i++)
-        w->letters[i] = w->letter[token[i]];
-    *ret = (int64_t)ttn_hash64(w->letters, (size_t)n, 0);
+    *ret = ttn_store_hash_of(w->letter, token, n, w->letters);
     return TTN_OK;
 }
 

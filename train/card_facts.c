@@ -90,7 +90,7 @@ static void print_places(const ttn_fasta_note *note, char *text, size_t room)
                                  note->place[i].line, note->place[i].column);
 }
 
-static int is_warned_of(int code)
+int ttn_card_warns_of(int code)
 {
     for (size_t i = 0; i < sizeof worth_a_warning / sizeof *worth_a_warning; i++)
         if (worth_a_warning[i] == code) return 1;
@@ -115,7 +115,7 @@ void ttn_card_tell_notes(const ttn_card *c, ttn_facts *f)
             ttn_facts_text(f, "file", "%s", file->name);
             ttn_facts_text(f, "first", "%s", places);
             ttn_facts_close(f);
-            if (is_warned_of(code))
+            if (ttn_card_warns_of(code))
                 ttn_facts_warn(f, "%s: %" PRId64 " %s (FA%03d)", file->name, note->n, ttn_fasta_rule(code), code);
         }
     ttn_facts_close(f);

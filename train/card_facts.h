@@ -12,4 +12,7 @@ void ttn_card_tell(const ttn_card *c, ttn_facts *f);
 /* The list found alone, with its warnings. */
 void ttn_card_tell_notes(const ttn_card *c, ttn_facts *f);
 
+/* 1: what this rule counts is something that a user should look at, and not only know of. */
+int ttn_card_warns_of(int code);
+
 #endif

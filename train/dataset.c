@@ -431,6 +431,24 @@ const char *ttn_dataset_path(const ttn_dataset *d)
     return d->path;
 }
 
+ttn_status ttn_dataset_overlap_of(const ttn_dataset *d, ttn_sweep_tell tell, void *ctx, ttn_dataset_overlap *ret,
+                                  ttn_error *err)
+{
+    const ttn_sweep_source source = ttn_sweep_of_store(d->store);
+    const int64_t n = ttn_subset_count(d->valid);
+    int64_t *hash = NULL;
+    *ret = (ttn_dataset_overlap){.held_out = n};
+    if (n == 0 || strcmp(d->split, "cluster") == 0) return TTN_OK;
+    ttn_status status = ttn_overlap_hashes(&source, d->valid, &hash, err);
+    if (status == TTN_OK) status = ttn_overlap_equal(&source, d->valid, hash, n, &ret->equal, err);
+    ttn_free(hash);
+    ret->is_near_counted = ttn_store_describe(d->store)->residues <= TTN_DATASET_LOOKED_AT;
+    if (status == TTN_OK && ret->is_near_counted)
+        status = ttn_overlap_count(&source, d->valid, tell, ctx, &ret->near, err);
+    ret->is_counted = status == TTN_OK;
+    return status;
+}
+
 ttn_status ttn_dataset_frequencies(const ttn_dataset *d, ttn_frequencies *ret, ttn_error *err)
 {
     const ttn_sequences *s = &d->sequences;

@@ -8,6 +8,7 @@
 #define TTN_DATASET_H
 
 #include "core/log.h"
+#include "data/overlap.h"
 #include "data/pack.h"
 #include "data/store.h"
 #include "data/subset.h"
@@ -49,6 +50,19 @@ const ttn_subset *ttn_dataset_valid(const ttn_dataset *d); /* NULL: nothing is h
 const ttn_store_facts *ttn_dataset_facts(const ttn_dataset *d);
 const char *ttn_dataset_path(const ttn_dataset *d);  /* of the store */
 const char *ttn_dataset_split(const ttn_dataset *d); /* data.split: "cluster" */
+
+/* How much of what is held out stands in the training set, too. Proteins that a split by clusters holds out have no relatives
+ * there: nothing is counted. Nearly equal ones are looked for in sets of at most TTN_DATASET_LOOKED_AT residues (some seconds);
+ * `titin data info --overlap` does it for any. TTN_ESTOPPED: tell said so; what the store says; TTN_ENOMEM. */
+typedef struct {
+    int64_t held_out;
+    int is_counted;
+    int64_t equal; /* of them: proteins with the sequence of one that is trained on */
+    int is_near_counted;
+    ttn_overlap near;
+} ttn_dataset_overlap;
+TTN_MUST_USE ttn_status ttn_dataset_overlap_of(const ttn_dataset *d, ttn_sweep_tell tell, void *ctx,
+                                               ttn_dataset_overlap *ret, ttn_error *err);
 
 /* Residues' frequencies on the training side: of all, or of sequences spread evenly over it where there are more than
  * TTN_DATASET_LOOKED_AT residues. */

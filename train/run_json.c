@@ -5,8 +5,10 @@
 #include "core/atomic.h"
 #include "core/clock.h"
 #include "core/hash.h"
+#include "train/facts_json.h"
 #include "train/files/json.h"
 #include "train/files/run_folder.h"
+#include "train/findings.h"
 #include "train/run_json.h"
 
 static int set(json_t *object, const char *key, json_t *value)
@@ -52,17 +54,22 @@ static json_t *start_of(const ttn_run_start_facts *f)
     return NULL;
 }
 
-static json_t *data_of(const ttn_dataset *d)
+/* NULL: no memory. */
+static json_t *data_of(const ttn_run_start_facts *start)
 {
-    const ttn_store_facts *facts = ttn_dataset_facts(d);
-    json_t *data = json_object();
-    int failed = set(data, "store", any_text(ttn_dataset_path(d)));
-    failed |= set(data, "xxh3_128", hash_text(facts->identity));
-    failed |= set(data, "sequences", json_integer(facts->sequences));
-    failed |= set(data, "residues", json_integer(facts->residues));
-    if (!failed) return data;
-    json_decref(data);
-    return NULL;
+    const ttn_store_facts *facts = ttn_dataset_facts(start->data);
+    char text[TTN_HASH_TEXT];
+    ttn_facts *f;
+    if (ttn_facts_create(&f, NULL) != TTN_OK) return NULL;
+    ttn_facts_text(f, "store", "%s", ttn_dataset_path(start->data));
+    ttn_facts_text(f, "xxh3_128", "%s", ttn_hash_print(facts->identity, text));
+    ttn_facts_integer(f, "sequences", facts->sequences);
+    ttn_facts_integer(f, "residues", facts->residues);
+    ttn_findings_tell(facts, f);
+    ttn_overlap_tell(start->overlap, f);
+    json_t *data = ttn_facts_status(f, NULL) == TTN_OK ? ttn_facts_json(f) : NULL;
+    ttn_facts_destroy(f);
+    return data;
 }
 
 /* The starts that the file has; an empty list when there is no file, or none that can be read. */
@@ -107,7 +114,7 @@ ttn_status ttn_run_json_write(const char *run, const ttn_run_start_facts *f, con
     failed |= set(root, "titin", any_text(f->titin));
     failed |= set(root, "config_xxh3_128", hash_text(ttn_hash128_of(f->config, strlen(f->config))));
     failed |= set(root, "seed", json_integer(f->seed));
-    failed |= set(root, "data", data_of(f->data));
+    failed |= set(root, "data", data_of(f));
     failed |= set(root, "starts", starts);
     status = failed ? TTN_FAIL(err, TTN_ENOMEM, "%s: out of memory", path) : write_tree(path, root, err);
     json_decref(root);

@@ -4,7 +4,8 @@
  *       "titin": "0.1.0",
  *       "config_xxh3_128": "…",
  *       "seed": 1,
- *       "data": {"store": "run/data/proteins-….h5", "xxh3_128": "…", "sequences": 500, "residues": 176000},
+ *       "data": {"store": "run/data/proteins-….h5", "xxh3_128": "…", "sequences": 500, "residues": 176000, "records": 502,
+ *                "left_out": 2, "found": [{"rule": "FA027", …}, …], … (train/findings.h)},
  *       "starts": [
  *         {"date": "2038-01-19T03:14:08Z", "step": 0, "host": "node7", "pid": 4711, "command": ["titin", "train", …],
  *          "titin": "0.1.0", "build": "-O3 …", "real": "f32", "device": "cpu", "blas": "Zen", "threads": 8}
@@ -23,6 +24,7 @@ typedef struct {
     const char *config; /* its text, for its checksum */
     int64_t seed;
     const ttn_dataset *data;
+    const ttn_dataset_overlap *overlap;
     /* of this start */
     int64_t date, step;
     const char *const *command; /* (n_command) */

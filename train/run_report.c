@@ -6,6 +6,7 @@
 #include "train/files/run_folder.h"
 #include "train/look/curve.h"
 #include "train/look/report.h"
+#include "train/findings.h"
 #include "train/run_report.h"
 #include "train/training_impl.h"
 
@@ -40,9 +41,11 @@ static void tell_data(const ttn_training *t, ttn_facts *f)
     ttn_facts_integer(f, "shortest", d->shortest);
     ttn_facts_integer(f, "median", ttn_dataset_median(t->data));
     ttn_facts_integer(f, "longest", d->longest);
+    ttn_findings_tell(d, f);
     ttn_facts_text(f, "split", "%s", ttn_dataset_split(t->data));
     ttn_facts_integer(f, "trained_on", run->train.sequences);
     ttn_facts_integer(f, "held_out", run->valid.sequences);
+    ttn_overlap_tell(&run->overlap, f);
     ttn_facts_integer(f, "cropped", run->train.cropped);
     ttn_facts_integer(f, "rows_of_a_batch", run->train.extent.rows);
     ttn_facts_real(f, "filled", run->fill);

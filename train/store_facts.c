@@ -2,6 +2,7 @@
 #include <string.h>
 #include "core/memory.h"
 #include "data/overlap.h"
+#include "train/findings.h"
 #include "train/store_facts.h"
 
 enum { BUCKETS = 40, EXACT = 1 << 20 }; /* lengths from 2^i to 2^(i+1) - 1; lengths below are counted one by one */
@@ -174,6 +175,7 @@ static ttn_status describe(const ttn_info_subject *subject, int verify, ttn_fact
     ttn_status status = ttn_store_open(subject->path, 1, &s, err); /* what is only described is not read */
     if (status != TTN_OK) return status;
     status = ttn_store_tell(s, f, err);
+    if (status == TTN_OK) ttn_findings_tell(ttn_store_describe(s), f);
     if (status == TTN_OK && verify) {
         status = ttn_store_verify(s, err);
         ttn_facts_flag(f, "verified", status == TTN_OK);

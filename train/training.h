@@ -104,6 +104,7 @@ typedef struct {
     const ttn_dataset *data;
     ttn_batch_rules rules;
     ttn_capacity train, valid; /* valid.sequences 0: nothing is held out */
+    ttn_dataset_overlap overlap;
     const ttn_model_spec *model;
     int64_t parameters;
     const ttn_plan_report *plan;

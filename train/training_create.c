@@ -126,6 +126,8 @@ static ttn_status open_data(ttn_training *t, ttn_error *err)
     if (status == TTN_OK) status = ttn_batch_rules_of(&reader, &f->rules, err);
     if (status != TTN_OK) return status;
     f->data = t->data;
+    if (!o->checkpoint) status = ttn_dataset_overlap_of(t->data, NULL, NULL, &f->overlap, err);
+    if (status != TTN_OK) return status;
     f->rules.objective = t->spec.objective;
     const ttn_sequences *s = ttn_dataset_sequences(t->data);
     const ttn_subset *valid = ttn_dataset_valid(t->data);
@@ -403,6 +405,7 @@ static ttn_status write_run(const ttn_training *t, ttn_error *err)
         .config = t->config,
         .seed = t->spec.seed,
         .data = t->data,
+        .overlap = &t->facts.overlap,
         .date = ttn_clock_date(o->clock),
         .step = t->standing.trainer.steps,
         .command = o->command,

@@ -757,6 +757,44 @@ static void the_overlap_says_how_far_it_is_and_stops_in_each_pass(void **state)
     free_set(&s);
 }
 
+/* Of what is asked for, what stands on the training side is counted, each as often as it was asked. */
+static void equal_sequences_are_counted_on_the_training_side_alone(void **state)
+{
+    (void)state;
+    enum { N = TTN_SWEEP_SEQUENCES + 10 };
+    set s = new_set("esm");
+    uint8_t token[4];
+    for (int64_t i = 0; i < N; i++) { /* number i and i + N / 2 are equal */
+        const int64_t number = i % (N / 2);
+        for (int k = 0; k < 4; k++)
+            token[k] = s.alphabet->residue[(number >> (4 * k)) & 15];
+        add(&s, token, 4);
+    }
+    ttn_subset *held_out;
+    ttn_error err = {0};
+    assert_ok(ttn_subset_create(N, &held_out, &err), &err);
+    for (int64_t i = 0; i < 5; i++)
+        ttn_subset_add(held_out, i); /* their equals are trained on */
+    for (int64_t i = 10; i < 17; i++) {
+        ttn_subset_add(held_out, i); /* both are held out */
+        ttn_subset_add(held_out, i + N / 2);
+    }
+    ttn_subset_close(held_out);
+    const ttn_sweep_source source = source_of(&s);
+    int64_t *hash, n;
+    assert_ok(ttn_overlap_hashes(&source, held_out, &hash, &err), &err);
+    assert_ok(ttn_overlap_equal(&source, held_out, hash, ttn_subset_count(held_out), &n, &err), &err);
+    assert_int_equal(n, 5);
+    const int64_t asked[] = {hash[0], hash[0], hash[5], hash[4], 0, hash[0] + 1};
+    assert_ok(ttn_overlap_equal(&source, held_out, asked, 6, &n, &err), &err);
+    assert_int_equal(n, 3);
+    assert_ok(ttn_overlap_equal(&source, held_out, NULL, 0, &n, &err), &err);
+    assert_int_equal(n, 0);
+    ttn_free(hash);
+    ttn_subset_destroy(held_out);
+    free_set(&s);
+}
+
 /* The set of `make data`, in test-long: at most 1 % of what is held out has more than half of its 10-mers in training. */
 static void of_twenty_thousand_proteins_hardly_one_held_out_is_seen(void **state)
 {
@@ -802,6 +840,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nothing_to_train_on_is_refused),
         cmocka_unit_test(of_many_held_out_proteins_some_everywhere_are_looked_at),
         cmocka_unit_test(the_overlap_says_how_far_it_is_and_stops_in_each_pass),
+        cmocka_unit_test(equal_sequences_are_counted_on_the_training_side_alone),
         cmocka_unit_test(of_twenty_thousand_proteins_hardly_one_held_out_is_seen),
     };
     return ttn_test_run(tests);

@@ -43,6 +43,7 @@ hdf5.o        H5[A-Z][A-Za-z0-9_]*|H5open|H5get_libversion  # files in HDF5
 hdf5_disk.o   H5[A-Z][A-Za-z0-9_]*|H5open|fstat|pwrite|ftruncate  # its writes, so that none fails in its hands
 hdf5_read.o   H5[A-Z][A-Za-z0-9_]*|H5open
 hdf5_write.o  H5[A-Z][A-Za-z0-9_]*|H5open
+facts_json.o  json_[a-z_]+  # trees of JSON
 info.o    open|read|close|stat  # the first bytes of a file
 json.o    json_[a-z_]+|jsonp_[a-z_]+  # trees of JSON
 loader.o  pthread_(create|join|sigmask|mutex_[a-z]+|cond_[a-z]+)|sigfillset  # a thread that makes batches

@@ -9,6 +9,16 @@
 #include "train/cli/screen_train.h"
 #include "train/cli/screens_of_run.h"
 
+static const ttn_findings found = {
+    .is_known = 1,
+    .records = 20012,
+    .left_out = 12,
+    .duplicates = 37,
+    .left_out_for = "no residues: 9 (FA027), digits: 3 (FA049)",
+    .repaired = "blanks inside sequences taken off: 2 (FA017), lower-case residues: 1,204 (FA040)",
+    .unusual = "headers with a blank behind '>': 20,000 (FA023)",
+};
+
 static const ttn_run_start start = {
     .run = "runs/proteins-20k",
     .device = "CPU",
@@ -27,8 +37,10 @@ static const ttn_run_start start = {
              .split = "cluster",
              .cropped = 120,
              .max_len = 2048,
-             .twice = 37,
-             .mended = 3},
+             .found = &found,
+             .info = "titin data info runs/data/uniref50-0123456789abcdef.h5",
+             .check = "titin data check uniref50.fasta.gz",
+             .overlap = {.held_out = 1009, .is_counted = 1}},
     .model = {.layers = 6, .width = 128, .heads = 8, .vocabulary = 33, .parameters = 1234567, .attention = "favor"},
     .memory = {.values = 1288490189,
                .budget = (int64_t)6 << 30,
@@ -97,7 +109,12 @@ static void resumed_screen(const ttn_terminal *t)
                              .device = "NVIDIA H200",
                              .real = "f64",
                              .steps = 100,
-                             .data = {.sequences = 10, .residues = 1000, .train = 9, .valid = 1, .split = "file"},
+                             .data = {.sequences = 10,
+                                      .residues = 1000,
+                                      .train = 6,
+                                      .valid = 4,
+                                      .split = "file",
+                                      .overlap = {4, 1, 1, 1, {4, 4, 3, 3}}},
                              .memory = {.values = 1 << 20, .blocks = 2}};
     ttn_screen_start(t, &s);
 }

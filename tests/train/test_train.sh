@@ -2,7 +2,7 @@
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
 # chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 88
+plan 99
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -86,6 +86,46 @@ OMP_NUM_THREADS=3 train --dry-run train.out=dry train.threads=0
 check 'OMP_NUM_THREADS says how many threads compute' grep -q '^  device .* 3 threads' <<< "$out"
 OMP_NUM_THREADS=3 train --dry-run train.out=dry train.threads=2
 check 'and train.threads goes before it' grep -q '^  device .* 2 threads' <<< "$out"
+
+# ---- what it says of its data ----
+
+# mentions NAME FILE WORDS...: each of them stands there, with any line ends and blanks between.
+mentions() {
+    local name=$1 text missing= words
+    text=$(tr -s ' \n' ' ' < "$2")
+    shift 2
+    for words in "$@"; do grep -q -F -- "$words" <<< "$text" || missing+="$words"$'\n'; done
+    empty "$name" "$missing"
+}
+
+{
+    cat small.fa small.fa
+    printf '>empty\n>digit\nMK1V\n>small\nmkvaav\n>blank\nMK VLA\n'
+} > dirty.fa
+said=('left out 2 of 164 records: no residues: 1 (FA027), digits: 1 (FA049)' 'repaired blanks inside sequences taken off: 1 (FA017), lower-case residues: 6 (FA040)'
+    'repeated 80 proteins with the sequence of an earlier one' 'titin data check dirty.fa')
+dirty=(data.train=dirty.fa data.on_error=skip-record data.max_skipped=0.1 train.steps=2)
+train train.out=dirty "${dirty[@]}"
+mentions 'what was left out and repaired is on the first screen' out "${said[@]}"
+train train.out=dirty-2 "${dirty[@]}"
+mentions 'also when the copy was packed by an earlier run' out "${said[@]}"
+check 'which is told where to look' "$titin" data info "$(sed -n 's/^ *details *titin data info //p' out)"
+mentions 'in run.json with file and line' dirty/run.json '"left_out": 2' '"duplicate_sequences": 80' '"rule": "FA049"' '"what": "digits"' '"file": "dirty.fa"'
+mentions 'and in the report' dirty/report.html '<td>FA027</td><td class="number">1</td><td>left out</td><td>no residues</td><td>dirty.fa</td>'
+train train.out=clean train.steps=2 data.train=small.fa
+empty 'of clean files nothing of it is said' "$(grep -E 'left out|repaired|repeated|overlap|details' out)"
+
+cp small.fa copy.fa
+same_proteins=('data.train=[small.fa, copy.fa]' data.split=file data.valid_file=copy.fa train.steps=2)
+train train.out=copied "${same_proteins[@]}"
+mentions 'held-out proteins that are trained on are said to be' out '80 of 80 held-out proteins (100 %) are also in the training set'
+mentions 'in run.json' copied/run.json '"percent_equal_to_training": 100.0' '"percent_over_half_seen": 100.0'
+mentions 'and in the report' copied/report.html '80 of 80 held-out proteins are also in the training set'
+train --dry-run train.out=dry "${same_proteins[@]}"
+mentions 'also by a dry run' out '80 of 80 held-out proteins'
+awk '/^>/ { print; next } { print $0 "MKV" }' small.fa > near.fa
+train train.out=near 'data.train=[small.fa, near.fa]' data.split=file data.valid_file=near.fa train.steps=2
+mentions 'nearly equal ones too' out '100 % of held-out proteins share more than half of their 10-mers'
 
 # ---- killed ----
 

@@ -2,6 +2,7 @@
 #include "train/cli/command.h"
 #include "train/cli/configured.h"
 #include "train/cli/show.h"
+#include "train/findings.h"
 #include "train/store_facts.h"
 
 static const char *const sections[] = {"data", NULL};
@@ -29,6 +30,7 @@ static ttn_status describe(const ttn_cli_call *call, const char *path, const ttn
     if (status != TTN_OK) return status;
     ttn_facts_text(f, "store", "%s", path);
     status = ttn_store_tell(s, f, err);
+    if (status == TTN_OK) ttn_findings_tell(ttn_store_describe(s), f);
     if (status == TTN_OK && (split->kind != TTN_SPLIT_FILE || split->file[0])) {
         status = ttn_split_tell(s, split, overlap, f, &why);
         if (status == TTN_EINVAL) { /* it is good, and can be split in another way */

@@ -112,14 +112,70 @@ static void print_data(const ttn_terminal *t, const ttn_run_start *s)
         add(&m, "%s %s longer than %s: cropped, to another part every time", ttn_show_count(s->data.cropped, n.a),
             s->data.cropped == 1 ? "is" : "are", ttn_show_count(s->data.max_len, n.b));
     }
-    if (s->data.twice + s->data.mended > 0) {
-        next_line(&m);
-        if (s->data.twice > 0) add(&m, "%s stand twice", ttn_show_count(s->data.twice, n.a));
-        if (s->data.mended > 0)
-            add(&m, "%s%s were put right", s->data.twice > 0 ? ", " : "", ttn_show_count(s->data.mended, n.b));
-        add(&m, " (see `titin data check`)");
-    }
     print(t, "data", &m);
+}
+
+/* How much of what is held out is trained on, too. */
+static void print_overlap(const ttn_terminal *t, const ttn_dataset_overlap *o)
+{
+    meaning m = {""};
+    numbers n;
+    if (!o->is_counted) return;
+    if (o->equal > 0)
+        add(&m, "%s of %s held-out protein%s (%.3g %%) %s also in the training set, with the same sequence",
+            ttn_show_count(o->equal, n.a), ttn_show_count(o->held_out, n.b), ttn_text_plural(o->held_out),
+            100 * (double)o->equal / (double)o->held_out, o->equal == 1 ? "is" : "are");
+    if (o->near.over_50 > o->equal) {
+        next_line(&m);
+        add(&m, "%.3g %% of held-out proteins share more than half of their 10-mers with the training set",
+            100 * (double)o->near.over_50 / (double)o->near.looked_at);
+    }
+    if (m.text[0]) {
+        next_line(&m);
+        add(&m, "there validation measures memorisation: take them out of data.train, or set data.split=cluster");
+    }
+    if (!o->is_near_counted) {
+        next_line(&m);
+        add(&m, "nearly equal proteins are not looked for in a set of this size; titin data info STORE --overlap does");
+    }
+    print(t, "overlap", &m);
+}
+
+/* What packing left out and repaired: nothing where there is nothing to be said. */
+static void print_findings(const ttn_terminal *t, const ttn_run_start *s)
+{
+    const ttn_findings *found = s->data.found;
+    meaning left_out = {""}, repaired = {""}, unusual = {""}, repeated = {""}, details = {""};
+    numbers n;
+    if (!found) return;
+    if (!found->is_known) {
+        add(&details, "packed by an early titin, which did not keep what it left out and repaired; pack it again");
+        print(t, "details", &details);
+        return;
+    }
+    if (found->left_out > 0)
+        add(&left_out, "%s of %s records: %s", ttn_show_count(found->left_out, n.a),
+            ttn_show_count(found->records, n.b), found->left_out_for);
+    if (found->dropped > 0) {
+        next_line(&left_out);
+        add(&left_out, "%s of %s records with the sequence of an earlier one (data.dedup)",
+            ttn_show_count(found->dropped, n.a), ttn_show_count(found->records, n.b));
+    }
+    add(&repaired, "%s", found->repaired);
+    add(&unusual, "%s", found->unusual);
+    if (found->duplicates > 0)
+        add(&repeated, "%s protein%s with the sequence of an earlier one (data.dedup=exact keeps the first)",
+            ttn_show_count(found->duplicates, n.a), ttn_text_plural(found->duplicates));
+    if (left_out.text[0] || repaired.text[0] || unusual.text[0] || repeated.text[0]) {
+        if (s->data.info) add(&details, "%s", s->data.info);
+        next_line(&details);
+        if (s->data.check) add(&details, "%s", s->data.check);
+    }
+    print(t, "left out", &left_out);
+    print(t, "repaired", &repaired);
+    print(t, "unusual", &unusual);
+    print(t, "repeated", &repeated);
+    print(t, "details", &details);
 }
 
 static void print_model(const ttn_terminal *t, const ttn_run_start *s)
@@ -188,6 +244,8 @@ void ttn_screen_start(const ttn_terminal *t, const ttn_run_start *s)
         print_title(t, "titin trains %s", s->run);
     print_device(t, s);
     print_data(t, s);
+    print_findings(t, s);
+    print_overlap(t, &s->data.overlap);
     print_model(t, s);
     print_memory(t, s);
     print_batch(t, s);

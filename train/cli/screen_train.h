@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 #include "train/cli/terminal.h"
+#include "train/dataset.h"
+#include "train/findings.h"
 #include "train/summary.h"
 
 /* ---- the first screen ---- */
@@ -22,7 +24,9 @@ typedef struct {
         int64_t train, valid; /* sequences of either side */
         const char *split;    /* data.split: "cluster", "sequence", "file" */
         int64_t cropped, max_len;
-        int64_t twice, mended; /* sequences that stand twice, records in which something was put right */
+        const ttn_findings *found; /* what packing left out and repaired; NULL: not known */
+        const char *info, *check;  /* commands that show it by file and line */
+        ttn_dataset_overlap overlap;
     } data;
     struct {
         int64_t layers, width, heads, vocabulary, parameters;

@@ -46,6 +46,17 @@ static void tell_source(const ttn_store_facts *d, char *ret)
     snprintf(ret, TEXT, "%s%s", slash ? slash + 1 : name, d->n_source > 1 ? " …" : "");
 }
 
+/* "titin data info run/data/a-0123.h5": *ret is the caller's (free); NULL without memory. */
+static char *command_on(const char *command, const char *path)
+{
+    ttn_builder b = {0};
+    char *ret;
+    ttn_error err;
+    ttn_build(&b, "titin data %s ", command);
+    ttn_build_word(&b, path);
+    return ttn_builder_finish(&b, "the command that shows the data", &ret, &err) == TTN_OK ? ret : NULL;
+}
+
 static int64_t count_forward(const ttn_plan_report *p)
 {
     int64_t n = 0;
@@ -62,6 +73,10 @@ void ttn_screens_start(const ttn_terminal *t, ttn_training *run, const ttn_train
     tell_blas(blas);
     tell_attention(f->model, attention);
     tell_source(d, source);
+    ttn_findings found;
+    ttn_findings_of(d, &found);
+    char *info = command_on("info", ttn_dataset_path(f->data));
+    char *check = found.source ? command_on("check", found.source->name) : NULL;
     const ttn_run_start s = {
         .run = folder,
         .resumed = f->resumed > 0 ? f->resumed : 0,
@@ -83,6 +98,10 @@ void ttn_screens_start(const ttn_terminal *t, ttn_training *run, const ttn_train
                 .split = ttn_dataset_split(f->data),
                 .cropped = f->train.cropped,
                 .max_len = f->rules.max_len,
+                .found = &found,
+                .info = info,
+                .check = check,
+                .overlap = f->overlap,
             },
         .model =
             {
@@ -116,6 +135,8 @@ void ttn_screens_start(const ttn_terminal *t, ttn_training *run, const ttn_train
     };
     ttn_screen_start(t, &s);
     fflush(t->out);
+    free(info);
+    free(check);
 }
 
 /* ---- lines ---- */
