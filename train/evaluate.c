@@ -1,7 +1,11 @@
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include "core/memory.h"
+#include "core/text.h"
 #include "train/evaluate.h"
 #include "train/run_batch.h"
+#include "train/targets.h"
 
 struct ttn_evaluator {
     ttn_evaluator_options options;
@@ -53,13 +57,59 @@ static ttn_status create_lists(ttn_evaluator *e, ttn_error *err)
     return e->logits && e->loss && e->right && e->sequence ? TTN_OK : TTN_ENOMEM;
 }
 
+static ttn_sampler_options sampler_of(const ttn_evaluator_options *o, int64_t masking)
+{
+    return (ttn_sampler_options){
+        .from = o->from,
+        .side = o->side,
+        .rules = o->rules,
+        .capacity = o->capacity,
+        .seed = o->seed,
+        .epochs = 1,
+        .is_fixed = 1,
+        .masking = masking,
+    };
+}
+
+/* What is counted are residues behind <mask>; of a model that predicts next residues, all. Without one there is no loss. */
+static ttn_status check_targets(const ttn_evaluator_options *o, ttn_error *err)
+{
+    const ttn_mlm_rules *m = &o->rules.mlm;
+    const int is_causal = o->rules.objective == TTN_OBJECTIVE_CLM;
+    const int64_t n = count_of(o);
+    int found = 0;
+    ttn_status status = TTN_OK;
+    for (int64_t k = 0; k < o->maskings && status == TTN_OK && !found; k++) {
+        const ttn_sampler_options sampler = sampler_of(o, k);
+        status = ttn_targets_exist(&sampler, !is_causal, &found, err);
+    }
+    if (status != TTN_OK || found) return status;
+    if (!is_causal && m->mask == 0)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "mlm.mask=0: no residue is shown as <mask>, and validation counts those alone; set mlm.mask "
+                        "above 0, or hold nothing out (data.valid=0)");
+    if (is_causal)
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "validation has nothing to count: of %" PRId64
+                        " sequence%s no residue has a loss (data.lowercase)",
+                        n, ttn_text_plural(n));
+    return TTN_FAIL(
+        err, TTN_EINVAL,
+        "validation has nothing to count: of %" PRId64
+        " sequence%s no residue is shown as <mask> (mlm.rate=%g, mlm.mask=%g, %" PRId64
+        " masking%s); hold out more (data.valid), raise mlm.mask or train.maskings (eval: --maskings), or see whether "
+        "data.lowercase leaves a residue to predict",
+        n, ttn_text_plural(n), m->rate, m->mask, o->maskings, ttn_text_plural(o->maskings));
+}
+
 ttn_status ttn_evaluator_create(const ttn_evaluator_options *o, ttn_evaluator **ret, ttn_error *err)
 {
     *ret = NULL;
     ttn_evaluator *e = ttn_alloc_or_say(1, sizeof *e, "evaluation", err);
     if (!e) return TTN_ENOMEM;
     e->options = *o;
-    ttn_status status = create_plan(e, err);
+    ttn_status status = check_targets(o, err);
+    if (status == TTN_OK) status = create_plan(e, err);
     if (status == TTN_OK) status = create_lists(e, err);
     if (status == TTN_OK) status = ttn_batch_create(o->capacity.extent, &e->batch, err);
     if (status == TTN_OK) status = ttn_validation_create(count_of(o), &o->frequencies, &e->sums, err);
@@ -143,17 +193,7 @@ static int goes_on(const ttn_evaluator *e)
 
 static ttn_status evaluate_masking(ttn_evaluator *e, int64_t masking, ttn_error *err)
 {
-    const ttn_evaluator_options *o = &e->options;
-    const ttn_sampler_options options = {
-        .from = o->from,
-        .side = o->side,
-        .rules = o->rules,
-        .capacity = o->capacity,
-        .seed = o->seed,
-        .epochs = 1,
-        .is_fixed = 1,
-        .masking = masking,
-    };
+    const ttn_sampler_options options = sampler_of(&e->options, masking);
     ttn_sampler *sampler = NULL;
     ttn_status status = ttn_sampler_create(&options, &sampler, err);
     while (status == TTN_OK) {
@@ -184,4 +224,23 @@ ttn_status ttn_evaluator_run(ttn_evaluator *e, ttn_validation_result *ret, ttn_e
 const ttn_validation *ttn_evaluator_sums(const ttn_evaluator *e)
 {
     return e->sums;
+}
+
+ttn_status ttn_evaluator_check_finite(const ttn_evaluator *e, ttn_error *err)
+{
+    const ttn_evaluator_options *o = &e->options;
+    const ttn_sequence_score *score = ttn_validation_scores(e->sums);
+    char name[128] = "";
+    int64_t n = 0;
+    for (int64_t k = count_of(o) - 1; k >= 0; k--) {
+        if (isfinite(score[k].hidden.loss) && isfinite(score[k].seen.loss)) continue;
+        const int64_t i = o->side ? ttn_subset_at(o->side, k) : k;
+        if (o->from->name) o->from->name(o->from->self, i, name, sizeof name);
+        n++;
+    }
+    if (n == 0) return TTN_OK;
+    return TTN_FAIL(err, TTN_ENUMERIC,
+                    "what this model predicts is not a finite number: the loss of %" PRId64 " of %" PRId64
+                    " sequence%s, first of '%.100s'",
+                    n, count_of(o), ttn_text_plural(count_of(o)), name);
 }

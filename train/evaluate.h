@@ -39,12 +39,16 @@ typedef struct {
 
 typedef struct ttn_evaluator ttn_evaluator;
 
-/* *ret is the caller's. TTN_ENOMEM; what graph, plan and sampler return. */
+/* *ret is the caller's. TTN_EINVAL: with these rules no residue of these sequences is counted; TTN_ENOMEM; what graph, plan
+ * and sampler return. */
 TTN_MUST_USE ttn_status ttn_evaluator_create(const ttn_evaluator_options *o, ttn_evaluator **ret, ttn_error *err);
 void ttn_evaluator_destroy(ttn_evaluator *e); /* NULL is fine */
 
 /* With the weights as they are. TTN_ESTOPPED: goes_on said so, and *ret is empty. */
 TTN_MUST_USE ttn_status ttn_evaluator_run(ttn_evaluator *e, ttn_validation_result *ret, ttn_error *err);
+
+/* Every loss of the last run is a finite number; else TTN_ENUMERIC, with how many sequences' are not, and the first. */
+TTN_MUST_USE ttn_status ttn_evaluator_check_finite(const ttn_evaluator *e, ttn_error *err);
 
 /* Of the last run, sequence by sequence of the side: borrowed. */
 const ttn_validation *ttn_evaluator_sums(const ttn_evaluator *e);

@@ -22,6 +22,8 @@ void ttn_run_report_advise(const ttn_training *t, ttn_advice *ret)
         .skipped = t->standing.trainer.skipped,
         .fill = f->fill,
         .wait = all > 0 ? t->all.waited / all : 0,
+        .has_diverged = ttn_training_has_diverged(t) || ttn_divergence_is_told(&t->divergence),
+        .episode = t->divergence.worst,
     };
     *ret = (ttn_advice){0};
     ttn_advise(ttn_journal_history(t->journal), &course, ret);

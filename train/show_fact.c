@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "train/show_fact.h"
@@ -31,6 +32,20 @@ char *ttn_show_count(int64_t n, char *text)
         if (left > 1 && left % 3 == 1) *to++ = ',';
     }
     *to = 0;
+    return text;
+}
+
+char *ttn_show_perplexity(double loss, int digits, char *text)
+{
+    const double plain = 1e5, most = 1e300, ppl = exp(loss);
+    if (!isfinite(loss))
+        snprintf(text, TTN_SHOW_NUMBER, "not finite");
+    else if (ppl > most)
+        snprintf(text, TTN_SHOW_NUMBER, "over 1e300");
+    else if (ppl < plain)
+        snprintf(text, TTN_SHOW_NUMBER, "%.*f", digits, ppl);
+    else
+        snprintf(text, TTN_SHOW_NUMBER, "%.1e", ppl);
     return text;
 }
 

@@ -8,8 +8,10 @@
 /* ---- numbers: text has TTN_SHOW_NUMBER bytes and is returned ---- */
 
 enum { TTN_SHOW_NUMBER = 40 };
-char *ttn_show_bytes(int64_t bytes, char *text);    /* "1.2 GiB", "87 bytes" */
-char *ttn_show_count(int64_t n, char *text);        /* "1,234,567" */
+char *ttn_show_bytes(int64_t bytes, char *text); /* "1.2 GiB", "87 bytes" */
+char *ttn_show_count(int64_t n, char *text);     /* "1,234,567" */
+/* Of a loss in nats: "16.51", from 100,000 on "1.2e+24"; "over 1e300", "not finite". digits: behind the point. */
+char *ttn_show_perplexity(double loss, int digits, char *text);
 char *ttn_show_seconds(double seconds, char *text); /* "3.2 ms", "3 h 12 min" */
 
 /* ---- one fact ---- */

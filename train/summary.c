@@ -69,7 +69,12 @@ static void say(ttn_advice *a, const char *format, ...)
 static void advise_on_course(const ttn_course *c, ttn_advice *ret)
 {
     const double most_waiting = 0.1, least_filled = 0.9, half_filled = 0.5, many_cropped = 0.05;
-    char number[TTN_SHOW_NUMBER];
+    char number[TTN_SHOW_NUMBER], to[TTN_SHOW_NUMBER];
+    if (c->has_diverged)
+        say(ret, "diverged: " TTN_DIVERGENCE_REMEDY ", and begin again in another folder (train.out)");
+    else if (c->episode.n > 0)
+        say(ret, "from step %s to %s the loss was far above the first one: " TTN_DIVERGENCE_REMEDY,
+            ttn_show_count(c->episode.from, number), ttn_show_count(c->episode.to, to));
     if (c->skipped > 0)
         say(ret,
             "steps skipped because their loss or gradient was not finite: %s; try half of optim.lr, or a longer "
@@ -108,23 +113,26 @@ static int rises(const ttn_series *loss, const ttn_best *best)
     return best->step < loss->step[loss->n - 1] && last - best->loss > fmax(best->error, NOTICEABLE);
 }
 
-/* What the validations say. */
-static void advise_on_learning(const ttn_history *h, ttn_advice *ret)
+/* What the validations say. Of a run that was unstable they say no more than that. */
+static void advise_on_learning(const ttn_history *h, const ttn_course *c, ttn_advice *ret)
 {
     const ttn_series *loss = ttn_history_find(h, ttn_metric_val_loss);
     const ttn_best best = ttn_best_of(h);
+    const int is_stable = !c->has_diverged && c->episode.n == 0;
     char number[TTN_SHOW_NUMBER];
     if (!best.is_there) {
+        if (loss) return; /* there were some, and none was finite */
         say(ret, "nothing was validated, so nobody knows what was learned: hold something out (data.valid), and set "
                  "train.eval_every");
         return;
     }
-    if (!ttn_best_beats(&best.frequency))
+    if (is_stable && !ttn_best_beats(&best.frequency))
         say(ret, "no better than the residues' frequencies: it has not begun to learn; train longer, or try ten times "
                  "more or less of optim.lr");
-    else if (!ttn_best_beats(&best.composition))
+    else if (is_stable && !ttn_best_beats(&best.composition))
         say(ret, "no better than each protein's own composition: order is not learned yet; train longer, or a wider or "
                  "deeper model");
+    if (c->has_diverged) return;
     if (rises(loss, &best))
         say(ret,
             "validation has become worse since step %s: it learns the training set by heart; the checkpoint of that "
@@ -138,7 +146,7 @@ void ttn_advise(const ttn_history *h, const ttn_course *c, ttn_advice *ret)
 {
     ret->n = 0;
     advise_on_course(c, ret);
-    advise_on_learning(h, ret);
+    advise_on_learning(h, c, ret);
     if (ret->n == 0)
         say(ret, "more width (model.width) or depth (model.layers), and more data, are what makes the next one better");
 }

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 #include "core/status.h"
+#include "train/divergence.h"
 #include "train/history.h"
 
 /* A baseline, and by how much (nats a residue) the model's loss is below it; error: the standard error of that. */
@@ -34,6 +35,8 @@ typedef struct {
     int64_t batches;            /* that an epoch is */
     int64_t skipped;            /* steps whose loss or gradient was not finite */
     double fill, wait;          /* shares: rows that hold sequences, time spent waiting for data */
+    int has_diverged;           /* ttn_training_has_diverged, or it was about to */
+    ttn_episode episode;        /* n 0: none; the longest in which the loss was far above the first one */
 } ttn_course;
 
 enum { TTN_ADVICE = 6, TTN_ADVICE_TEXT = 240 };

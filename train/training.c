@@ -218,6 +218,66 @@ static ttn_status save_at_the_end(ttn_training *t, ttn_error *err)
     return status;
 }
 
+/* ---- divergence ---- */
+
+/* The loss of the validation after the last step; NULL: there was none. */
+static const double *last_validation(const ttn_training *t, double *room)
+{
+    const ttn_history *h = ttn_training_history(t);
+    return h && ttn_history_at(h, ttn_metric_val_loss, (double)done(t), room) ? room : NULL;
+}
+
+int ttn_training_has_diverged(const ttn_training *t)
+{
+    double room;
+    if (!t->has_ended) return t->divergence.has_diverged;
+    return ttn_divergence_at_end(&t->divergence, done(t), last_validation(t, &room));
+}
+
+enum { LOSS_TEXT = 32 };
+
+/* "2180", "6.14": as exact as such a loss is worth. */
+static char *print_loss(double loss, char *text)
+{
+    const double plain = 1000, long_one = 1e7;
+    snprintf(text, LOSS_TEXT, loss < plain ? "%.2f" : loss < long_one ? "%.0f" : "%.1e", loss);
+    return text;
+}
+
+/* An episode is told once, when it has lasted for a while. */
+static void tell_divergence(ttn_training *t)
+{
+    const ttn_divergence *d = &t->divergence;
+    char loss[LOSS_TEXT];
+    if (!ttn_divergence_is_told(d) || t->told_episode == d->now.from) return;
+    t->told_episode = d->now.from;
+    ttn_log_say(t->options.log, TTN_LOG_WARNING,
+                "step %" PRId64 ": the loss has been above %.1f nats since step %" PRId64
+                " and is %s (a uniform guess has %.2f): training diverges; " TTN_DIVERGENCE_REMEDY,
+                d->now.to, ttn_divergence_limit(d), d->now.from, print_loss(d->last, loss), d->uniform);
+}
+
+static ttn_status fail_as_diverged(const ttn_training *t, ttn_error *err)
+{
+    const ttn_divergence *d = &t->divergence;
+    double room;
+    char what[160], best[80] = "", loss[LOSS_TEXT];
+    const double *validation = last_validation(t, &room);
+    if (d->now.n > 0)
+        snprintf(what, sizeof what, "the training loss has been above %.1f nats since step %" PRId64 " and is %s",
+                 ttn_divergence_limit(d), d->now.from, print_loss(d->last, loss));
+    else if (validation && isfinite(*validation))
+        snprintf(what, sizeof what, "the validation loss is %s", print_loss(*validation, loss));
+    else
+        snprintf(what, sizeof what, "the validation loss is not a finite number");
+    if (t->standing.best_step >= 0 && t->standing.best_loss <= ttn_divergence_limit(d))
+        snprintf(best, sizeof best, "; ckpt/best is of step %" PRId64, t->standing.best_step);
+    return TTN_FAIL(err, TTN_ENUMERIC,
+                    "diverged: %s (a uniform guess has %.2f): " TTN_DIVERGENCE_REMEDY
+                    ", and begin again in another folder (train.out)%s",
+                    what, d->uniform, best);
+}
+
 /* ---- evaluating ---- */
 
 static ttn_status evaluate(ttn_training *t, ttn_error *err)
@@ -235,6 +295,9 @@ static ttn_status evaluate(ttn_training *t, ttn_error *err)
         t->standing.best_loss = loss;
         t->saved = -1; /* also where this step was saved before: the best one is to be known as such */
     }
+    ttn_error why = {0};
+    if (ttn_evaluator_check_finite(t->evaluator, &why) != TTN_OK)
+        ttn_log_say(t->options.log, TTN_LOG_WARNING, "step %" PRId64 ": %s", done(t), why.text);
     ttn_metrics r = record_of(t);
     ttn_validation_record(&result, &r);
     status = add_record(t, &r, err);
@@ -321,7 +384,11 @@ static ttn_status take_step(ttn_training *t, ttn_error *err)
     const ttn_status recorded = record_step(t, status == TTN_OK ? err : NULL);
     t->since.seconds = t->since.waited = 0;
     t->since.steps = t->since.residues = t->since.rows = 0;
-    return status == TTN_OK ? recorded : status;
+    if (status == TTN_OK) status = recorded;
+    if (status != TTN_OK) return status;
+    ttn_divergence_add(&t->divergence, done(t), t->step.loss);
+    tell_divergence(t);
+    return TTN_OK;
 }
 
 static ttn_status sign_of_life(ttn_training *t, ttn_error *err)
@@ -350,24 +417,26 @@ static ttn_status stop(ttn_training *t, ttn_error *err)
 ttn_status ttn_training_run(ttn_training *t, ttn_error *err)
 {
     ttn_status status = TTN_OK;
-    int is_end = is_at_end(t);
+    t->has_ended = is_at_end(t);
     while (status == TTN_OK) {
-        status = between_steps(t, is_end, err);
+        status = between_steps(t, t->has_ended, err);
         if (status == TTN_OK) ask(t);
         if (t->wishes_stop && (status == TTN_OK || status == TTN_ESTOPPED)) {
             if (err) *err = (ttn_error){0};
             return stop(t, err);
         }
-        if (status != TTN_OK || is_end) break;
+        if (status != TTN_OK || t->has_ended || t->divergence.has_diverged) break;
         if (t->wishes_save) continue; /* between_steps fulfils it */
         status = take_step(t, err);
-        if (status == TTN_EOF) is_end = 1;
-        if (status == TTN_OK) is_end = is_at_end(t);
+        if (status == TTN_EOF) t->has_ended = 1;
+        if (status == TTN_OK) t->has_ended = is_at_end(t);
         if (status == TTN_EOF) status = TTN_OK;
         if (status == TTN_OK) status = poll_save(t, err);
         if (status == TTN_OK) status = sign_of_life(t, err);
     }
     if (status != TTN_OK) return status;
     if (t->evaluated != done(t)) ttn_run_report_write(t);
-    return save_at_the_end(t, err);
+    /* A model that diverged on the way is not worth a checkpoint; one that was trained to its end is saved as any other. */
+    if (t->has_ended) status = save_at_the_end(t, err);
+    return status == TTN_OK && ttn_training_has_diverged(t) ? fail_as_diverged(t, err) : status;
 }

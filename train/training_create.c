@@ -13,6 +13,7 @@
 #include "train/budget.h"
 #include "train/files/run_folder.h"
 #include "train/run_json.h"
+#include "train/targets.h"
 #include "train/training_impl.h"
 #include "train/unread.h"
 
@@ -160,6 +161,7 @@ static ttn_status make_spec(ttn_training *t, const ttn_run_state *from, ttn_erro
     ttn_status status = ttn_model_spec_of(ttn_config_values(t->options.config), &use, &t->model, err);
     if (status != TTN_OK) return status;
     t->facts.model = t->model;
+    ttn_divergence_start(&t->divergence, t->model->vocabulary);
     for (int64_t l = 0; l < t->model->layers; l++) {
         const char *note = ttn_model_note(t->model, l);
         if (note) ttn_log_say(t->options.log, TTN_LOG_WARNING, "%s", note);
@@ -186,16 +188,33 @@ static ttn_status check_unread(const ttn_training *t, const ttn_log *log, ttn_er
 
 /* ---- how long ---- */
 
-static ttn_status count_batches(const ttn_training *t, int64_t *ret, ttn_error *err)
+static ttn_sampler_options sampler_of(const ttn_training *t)
 {
-    ttn_sampler *sampler = NULL;
-    const ttn_sampler_options o = {
+    return (ttn_sampler_options){
         .from = ttn_dataset_sequences(t->data),
         .side = ttn_dataset_train(t->data),
         .rules = t->facts.rules,
         .capacity = t->facts.train,
         .seed = (uint64_t)t->spec.seed,
     };
+}
+
+static ttn_status check_targets(const ttn_training *t, ttn_error *err)
+{
+    ttn_sampler_options o = sampler_of(t);
+    int found;
+    o.epochs = 1;
+    ttn_status status = ttn_targets_exist(&o, 0, &found, err);
+    if (status != TTN_OK || found) return status;
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "there is nothing to learn: no residue of the training set has a loss; with "
+                    "data.lowercase=exclude-from-loss lower-case residues have none");
+}
+
+static ttn_status count_batches(const ttn_training *t, int64_t *ret, ttn_error *err)
+{
+    ttn_sampler *sampler = NULL;
+    const ttn_sampler_options o = sampler_of(t);
     ttn_status status = ttn_sampler_create(&o, &sampler, err);
     if (status == TTN_OK) *ret = ttn_sampler_count(sampler, 0);
     ttn_sampler_destroy(sampler);
@@ -397,6 +416,16 @@ static void find_last_evaluation(ttn_training *t)
     if (ttn_history_at(ttn_journal_history(t->journal), ttn_metric_val_loss, (double)step, &loss)) t->evaluated = step;
 }
 
+/* What earlier starts of the run have written down counts as what this one will. */
+static void recall_losses(ttn_training *t)
+{
+    const ttn_series *loss = ttn_history_find(ttn_journal_history(t->journal), ttn_metric_train_loss);
+    for (int64_t i = 0; loss && i < loss->n; i++)
+        ttn_divergence_add(&t->divergence, (int64_t)loss->step[i], loss->value[i]);
+    ttn_divergence_resume(&t->divergence);
+    t->told_episode = t->divergence.now.n > 0 ? t->divergence.now.from : -1;
+}
+
 static ttn_status write_run(const ttn_training *t, ttn_error *err)
 {
     const ttn_training_options *o = &t->options;
@@ -436,6 +465,7 @@ static ttn_status open_files(ttn_training *t, ttn_error *err)
     if (status == TTN_OK) status = try_to_save(t, ttn_saver_snapshot(t->saver), err);
     if (status == TTN_OK) find_last_evaluation(t);
     if (status == TTN_OK && t->standing.best_step >= 0) ttn_run_restore_best(t->folder, t->standing.best_step);
+    if (status == TTN_OK) recall_losses(t);
     return status == TTN_OK ? write_run(t, err) : status;
 }
 
@@ -455,6 +485,7 @@ static ttn_status create(ttn_training *t, ttn_error *err)
     if (status == TTN_OK) status = open_data(t, err);
     if (status == TTN_OK) status = make_spec(t, checkpoint ? ttn_checkpoint_state(checkpoint) : NULL, err);
     if (status == TTN_OK) status = check_unread(t, o->log, err);
+    if (status == TTN_OK) status = check_targets(t, err);
     if (status == TTN_OK) status = measure_length(t, err);
     if (status == TTN_OK) status = create_trainer(t, err);
     if (status == TTN_OK) status = create_evaluator(t, err);
@@ -470,7 +501,7 @@ ttn_status ttn_training_create(const ttn_training_options *o, ttn_training **ret
     if (!t) return TTN_ENOMEM;
     t->options = *o;
     t->facts = (ttn_training_facts){.folder = o->folder, .resumed = -1, .is_exact = 1, .spec = &t->spec};
-    t->standing.best_step = t->evaluated = t->saved = t->told_saved = -1;
+    t->standing.best_step = t->evaluated = t->saved = t->told_saved = t->told_episode = -1;
     ttn_status status = create(t, err);
     if (status == TTN_OK)
         *ret = t;

@@ -2,6 +2,7 @@
 #ifndef TTN_TRAINING_IMPL_H
 #define TTN_TRAINING_IMPL_H
 
+#include "train/divergence.h"
 #include "train/evaluate.h"
 #include "train/files/run_folder.h"
 #include "train/files/saver.h"
@@ -27,11 +28,14 @@ struct ttn_training {
     ttn_evaluator *evaluator; /* NULL: nothing is held out */
     ttn_blas_info blas;
 
+    ttn_divergence divergence;
+    int64_t told_episode; /* the first step of the one that the log was told of; -1: none */
+
     /* of this start */
     ttn_pace pace;
     ttn_ema ema;
     ttn_step step; /* the last one */
-    int has_stepped;
+    int has_stepped, has_ended;
     int64_t evaluated, saved; /* the last step at which that was done; -1: none */
     int64_t told_saved;       /* of the last save that the caller was told of */
     int wishes_stop;          /* it came in the middle of an evaluation */

@@ -2,7 +2,7 @@
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
 # chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 99
+plan 111
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -126,6 +126,26 @@ mentions 'also by a dry run' out '80 of 80 held-out proteins'
 awk '/^>/ { print; next } { print $0 "MKV" }' small.fa > near.fa
 train train.out=near 'data.train=[small.fa, near.fa]' data.split=file data.valid_file=near.fa train.steps=2
 mentions 'nearly equal ones too' out '100 % of held-out proteins share more than half of their 10-mers'
+
+# ---- a run that diverges ----
+
+wild=(optim.lr=10 optim.clip=0 schedule.warmup=0 schedule.kind=constant model.dropout=0 model.token_dropout=no train.shards=1)
+train train.out=wild "${wild[@]}" train.steps=40
+same 'a run that ends far above its first loss has exit code 5' "$code" 5
+mentions 'and says so, on the way and at its end' err 'warning: step 2' 'training diverges; lower optim.lr' 'error: diverged: the training loss has been above'
+mentions 'with advice that fits' out 'diverged: step 40 of 40' 'next - diverged: lower optim.lr'
+empty 'and none that does not' "$(grep -E 'train longer|by heart|still falling|to go on|to try it' out)"
+empty 'no number of it has more digits than it is worth' "$(grep -E '[0-9]{8}' out err)"
+mentions 'the report has it' wild/report.html 'diverged: lower optim.lr'
+check 'what was trained to its end is saved' test -e wild/ckpt/step-00000040
+train train.out=wild "${wild[@]}" train.steps=40 --resume
+same 'and is no better when it is started again' "$code" 5
+train train.out=wilder "${wild[@]}" train.steps=100000 train.eval_every=0 train.save_every=100
+same 'one that stays there ends by itself' "$code" 5
+check 'after two intervals of 250 steps and some' test "$(tail -n 1 wilder/metrics.jsonl | sed 's/{"step":\([0-9]*\),.*/\1/')" -lt 600
+check 'and what it is after the last checkpoint is not saved' test ! -e wilder/ckpt/step-00000600
+train train.out=short "${wild[@]}" train.steps=4 train.log_every=10
+same 'a short run is judged by its validation' "$code" 5
 
 # ---- killed ----
 

@@ -73,6 +73,9 @@ static ttn_status evaluate(const ttn_cli_call *call, const ttn_model_argument *a
     ttn_status status = find_capacity(m, d, &o.rules, &o.capacity, err);
     if (status == TTN_OK) status = ttn_evaluator_create(&o, &e, err);
     if (status == TTN_OK) status = ttn_evaluator_run(e, ret, err);
+    ttn_error why = {0};
+    if (status == TTN_OK && ttn_evaluator_check_finite(e, &why) != TTN_OK)
+        status = TTN_FAIL(err, why.status, "%s: %s", m->path, why.text);
     ttn_evaluator_destroy(e);
     ttn_status_line_end(&line);
     *ret_capacity = o.capacity;

@@ -193,7 +193,7 @@ static ttn_status run_it(told *t, const ttn_training_options *o, const char *fol
     ttn_status_line_begin(&t->line, stderr, NULL);
     status = ttn_training_run(t->run, err);
     ttn_status_line_end(&t->line);
-    if (status == TTN_OK || status == TTN_ESTOPPED)
+    if (status == TTN_OK || status == TTN_ESTOPPED || status == TTN_ENUMERIC)
         ttn_screens_end(&t->call->out, t->run, status == TTN_OK ? NULL : resume, ttn_clock_now(NULL) - begin);
     return status;
 }

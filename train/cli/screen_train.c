@@ -391,8 +391,9 @@ static void print_best(const ttn_terminal *t, const ttn_best *b)
         print(t, "best", &m);
         return;
     }
-    add(&m, "perplexity %.2f", exp(b->loss));
-    if (isfinite(b->error)) add(&m, " \u00b1 %.2f", exp(b->loss) * b->error);
+    const double error = exp(b->loss) * b->error, most = 1e5;
+    add(&m, "perplexity %s", ttn_show_perplexity(b->loss, 2, n.a));
+    if (isfinite(error) && error < most) add(&m, " \u00b1 %.2f", error);
     add(&m, " at step %s", ttn_show_count((int64_t)b->step, n.a));
     if (isfinite(b->accuracy)) add(&m, ", %.1f %% right", 100 * b->accuracy);
     if (isfinite(b->targets) && isfinite(b->sequences))
@@ -404,9 +405,10 @@ static void print_best(const ttn_terminal *t, const ttn_best *b)
 
 static void add_beside(meaning *m, const ttn_beside *b, const char *what)
 {
+    char number[TTN_SHOW_NUMBER];
     if (!isfinite(b->loss)) return;
     next_line(m);
-    add(m, "%.2f for %s: ", exp(b->loss), what);
+    add(m, "%s for %s: ", ttn_show_perplexity(b->loss, 2, number), what);
     if (ttn_best_beats(b))
         add(m, "beaten by %.3f \u00b1 %.3f nats", b->gain, b->error);
     else if (isfinite(b->error))
@@ -446,7 +448,10 @@ void ttn_screen_end(const ttn_terminal *t, const ttn_run_end *e)
     numbers n;
     char time[TTN_SHOW_NUMBER];
     ttn_show_seconds(e->seconds, time);
-    if (e->step >= e->steps)
+    if (e->has_diverged)
+        print_title(t, "diverged: step %s of %s, after %s and %s residues", ttn_show_count(e->step, n.a),
+                    ttn_show_count(e->steps, n.b), time, ttn_show_count(e->residues, n.c));
+    else if (e->step >= e->steps)
         print_title(t, "done: %s step%s in %s, %s residues", ttn_show_count(e->step, n.a), ttn_text_plural(e->step),
                     time, ttn_show_count(e->residues, n.b));
     else

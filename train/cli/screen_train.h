@@ -74,6 +74,7 @@ char *ttn_progress_text(const ttn_progress *p, int width, char *text);
 typedef struct {
     const char *run;
     int64_t step, steps;
+    int has_diverged;
     double seconds;   /* of this start of the run */
     int64_t residues; /* seen since the first step */
     const ttn_best *best;

@@ -163,12 +163,15 @@ char *ttn_screens_evaluated(const ttn_training_event *e, char *text)
 {
     const ttn_validation_part *h = &e->validation->hidden;
     char error[TTN_SHOW_NUMBER] = ""; /* a single protein has none */
+    char ppl[TTN_SHOW_NUMBER], frequency[TTN_SHOW_NUMBER], composition[TTN_SHOW_NUMBER];
     if (isfinite(h->loss.error)) snprintf(error, sizeof error, " ± %.4f", h->loss.error);
+    ttn_show_perplexity(h->loss.mean, 3, ppl);
+    ttn_show_perplexity(h->frequency.mean, 3, frequency);
+    ttn_show_perplexity(h->composition.mean, 3, composition);
     snprintf(text, TTN_SCREENS_LINE,
-             "step %" PRId64
-             ": held out, ppl %.3f (loss %.4f%s, accuracy %.3f); by frequencies %.3f, by composition %.3f%s",
-             e->done, exp(h->loss.mean), h->loss.mean, error, h->accuracy.mean, exp(h->frequency.mean),
-             exp(h->composition.mean), e->is_best ? "; the best so far" : "");
+             "step %" PRId64 ": held out, ppl %s (loss %.4f%s, accuracy %.3f); by frequencies %s, by composition %s%s",
+             e->done, ppl, h->loss.mean, error, h->accuracy.mean, frequency, composition,
+             e->is_best ? "; the best so far" : "");
     return text;
 }
 
@@ -222,15 +225,17 @@ void ttn_screens_end(const ttn_terminal *t, ttn_training *run, const char *resum
     const ttn_best best = ttn_best_of(h);
     ttn_advice advice;
     ttn_run_report_advise(run, &advice);
-    char *fill = resume ? NULL : fill_command(f);
+    const int has_diverged = ttn_training_has_diverged(run);
+    char *fill = resume || has_diverged ? NULL : fill_command(f);
     const ttn_run_end e = {
         .run = f->folder,
         .step = at.steps,
         .steps = f->steps,
+        .has_diverged = has_diverged,
         .seconds = seconds,
         .residues = at.residues,
         .best = &best,
-        .resume = resume,
+        .resume = has_diverged ? NULL : resume,
         .fill = fill,
         .advice = &advice,
     };

@@ -118,10 +118,8 @@ static void put_estimate(ttn_builder *b, const char *kind, double value, double 
 
 static void put_perplexity(ttn_builder *b, double loss)
 {
-    if (isfinite(loss))
-        ttn_build(b, "<td class=\"number\">%.2f</td>", exp(loss));
-    else
-        ttn_build(b, "<td class=\"number\">?</td>");
+    char text[TTN_SHOW_NUMBER];
+    ttn_build(b, "<td class=\"number\">%s</td>", ttn_show_perplexity(loss, 2, text));
 }
 
 static void row_of_baseline(ttn_builder *b, const char *name, const ttn_beside *beside)
