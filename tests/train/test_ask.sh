@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin plan, eval and fill as people and scripts meet them: what they print, and what they refuse in which words.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 68
+plan 72
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -122,6 +122,10 @@ check 'all of a store is more of it' test "$(sed -n 's|^    "sequences": \(.*\),
 check 'in four maskings' grep -q '"maskings": 4' <<< "$out"
 run eval tiny small.fa --json
 same 'a FASTA is all of it' "$code $(sed -n 's|^    "sequences": \(.*\),|\1|p' <<< "$out" | head -n 1)" '0 80'
+same 'of which those that it was trained on are told' \
+    "$(sed -n 's|^    "equal_to_training": \(.*\)$|\1|p' <<< "$out") $(grep -c 'sequences are in the model.s training set' <<< "$out")" "$(sed -n 's/^ *\([0-9,]*\) to train on.*/\1/p' train.txt) 1"
+(cd / && "$titin" eval "$OLDPWD/tiny" "$OLDPWD/small.fa" --json) > elsewhere
+same 'from any folder' "$(grep '"equal_to_training"' elsewhere)" "$(grep '"equal_to_training"' <<< "$out")"
 check 'with its own frequencies' grep -q '"frequencies_of": "these sequences"' <<< "$out"
 run eval tiny - --json < small.fa
 same 'standard input is a FASTA' "$code $(grep -c '"-"' <<< "$out")" '0 1'
@@ -132,6 +136,14 @@ run eval tiny small.fa data.max_len=100 --json
 check 'how many are cropped stands there' grep -q '"cropped": [1-9]' <<< "$out"
 run eval tiny small.fa data.max_len=100
 check 'and is told' grep -q 'longer than data.max_len, 100 residues, a piece was evaluated; data.max_len=0 takes' <<< "$(tr -s '\n ' ' ' <<< "$out$err")"
+
+# Weights that are finite, and whose products are not: the gains of the last layer are the largest float.
+cp "$best/model.safetensors" huge.safetensors
+for _ in {1..16}; do printf '\xff\xff\x7f\x7f'; done |
+    dd of=huge.safetensors bs=1 seek=$(($(stat -c %s huge.safetensors) - 64)) conv=notrunc status=none
+refused 'losses that are not finite' 5 'huge.safetensors: what this model predicts is not a finite number: the loss of 80 of 80 sequences' \
+    eval huge.safetensors --config tiny/config.resolved.yaml small.fa
+refused 'a masking that hides nothing' 2 'mlm.mask=0: no residue is shown as <mask>' eval tiny small.fa mlm.mask=0
 
 refused 'no model' 2 'nowhere: there is no such run, checkpoint or file' eval nowhere "$store"
 refused 'no data' 2 'no data is named' eval tiny batch.rows=960

@@ -229,6 +229,93 @@ static void it_can_be_stopped(void **state)
     tear_down(&w);
 }
 
+static ttn_evaluator_options options_of(const world *w)
+{
+    ttn_evaluator_options o = {
+        .model = w->t.model->model,
+        .weights = w->t.model->weights,
+        .from = &w->from,
+        .device = w->t.device,
+        .rules = w->t.model->rules,
+        .maskings = 1,
+        .n_thread = 1,
+    };
+    const int64_t count[TTN_MAX_TOKENS] = {0};
+    ttn_error err = {0};
+    ttn_frequencies_of(w->from.alphabet, count, &o.frequencies);
+    o.rules.rows = 480;
+    assert_ok(ttn_batch_capacity_of(&o.rules, &w->from, NULL, &o.capacity, &err), &err);
+    return o;
+}
+
+/* A mean over nothing is no number: it is refused before anything is computed, whatever is the reason. */
+static void an_evaluation_that_counts_nothing_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        double rate, mask, random;
+        int64_t maskings;
+        const char *words; /* NULL: there is something */
+    } ways[] = {
+        {0.15, 0, 1, 1, "mlm.mask=0: no residue is shown as <mask>"},
+        {0.15, 0, 0, 4, "mlm.mask=0: no residue is shown as <mask>"},
+        {0.001, 0.001, 0.9, 1,
+         "of 30 sequences no residue is shown as <mask> (mlm.rate=0.001, mlm.mask=0.001, 1 masking)"},
+        {0.15, 0.8, 0.1, 1, NULL},
+        {0.001, 1, 0, 1, NULL},
+        {0.15, 0.02, 0.9, 8, NULL}, /* in one of the maskings at least */
+    };
+    world w;
+    build(&w, "counts", NULL);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        ttn_evaluator *e = NULL;
+        ttn_validation_result result;
+        ttn_error err = {0};
+        ttn_evaluator_options o = options_of(&w);
+        o.rules.mlm.rate = ways[i].rate;
+        o.rules.mlm.mask = ways[i].mask;
+        o.rules.mlm.random = ways[i].random;
+        o.maskings = ways[i].maskings;
+        ttn_status status = ttn_evaluator_create(&o, &e, &err);
+        if (ways[i].words) {
+            assert_fails(status, TTN_EINVAL, &err, ways[i].words);
+            assert_null(e);
+            continue;
+        }
+        assert_ok(status, &err);
+        assert_ok(ttn_evaluator_run(e, &result, &err), &err);
+        assert_true(isfinite(result.hidden.loss.mean));
+        ttn_evaluator_destroy(e);
+    }
+    tear_down(&w);
+}
+
+static void losses_that_are_not_finite_are_told_with_the_first_sequence(void **state)
+{
+    (void)state;
+    world w;
+    ttn_error err = {0};
+    build(&w, "finite", NULL);
+    ttn_evaluator *e;
+    ttn_validation_result result;
+    const ttn_evaluator_options o = options_of(&w);
+    assert_ok(ttn_evaluator_create(&o, &e, &err), &err);
+    assert_ok(ttn_evaluator_run(e, &result, &err), &err);
+    assert_ok(ttn_evaluator_check_finite(e, &err), &err);
+    ttn_weights *weights = w.t.model->weights;
+    const int i = ttn_weights_count(weights) - 1;
+    real huge[1 << 12];
+    assert_true(ttn_weights_at(weights, i)->bytes <= sizeof huge);
+    for (size_t k = 0; k < sizeof huge / sizeof *huge; k++)
+        huge[k] = (real)INFINITY;
+    assert_ok(ttn_weights_write(weights, i, TTN_SLAB_VALUE, huge, &err), &err);
+    assert_ok(ttn_evaluator_run(e, &result, &err), &err);
+    assert_fails(ttn_evaluator_check_finite(e, &err), TTN_ENUMERIC, &err,
+                 "the loss of 30 of 30 sequences, first of 'protein'");
+    ttn_evaluator_destroy(e);
+    tear_down(&w);
+}
+
 /* Next-residue prediction: every residue but the first is a target, and what was cut off by no <cls> is none. */
 static void next_residues_are_all_targets(void **state)
 {
@@ -257,6 +344,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(of_targets_four_fifths_are_hidden),
         cmocka_unit_test(a_model_that_knows_nothing_has_the_loss_of_its_vocabulary),
         cmocka_unit_test(it_can_be_stopped),
+        cmocka_unit_test(an_evaluation_that_counts_nothing_is_refused),
+        cmocka_unit_test(losses_that_are_not_finite_are_told_with_the_first_sequence),
         cmocka_unit_test(next_residues_are_all_targets),
     };
     return ttn_test_run(tests);

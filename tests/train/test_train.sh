@@ -2,7 +2,7 @@
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
 # chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 111
+plan 115
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -195,6 +195,12 @@ $err"; fi
 }
 
 refused 'another run in the folder' 2 'there is a run, saved at step 20: --resume goes on with it' train.out=whole
+refused 'a validation that counts nothing' 2 'mlm.mask=0: no residue is shown as <mask>' train.out=x mlm.mask=0 mlm.random=1
+refused 'nor by chance' 2 'no residue is shown as <mask> (mlm.rate=0.001, mlm.mask=0.001, 1 masking)' train.out=x mlm.mask=0.001 mlm.rate=0.001
+sed '/^>/!s/.*/\L&/' small.fa > lower.fa
+refused 'a training set without a residue to learn' 2 'no residue of the training set has a loss' train.out=x data.train=lower.fa data.lowercase=exclude-from-loss
+train train.out=bare mlm.mask=0 mlm.random=1 data.valid=0 train.steps=2
+same 'without a validation any masking goes' "$code $(grep -c -w nan out)" '0 0'
 refused 'a key that does not exist' 2 'train.step' train.out=x train.step=5
 refused 'a file that is not there' 2 'nothing.fa' train.out=x data.train=nothing.fa
 printf '>a\nMKV1LA\n' > bad.fa

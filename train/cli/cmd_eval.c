@@ -11,6 +11,7 @@
 #include "train/eval_data.h"
 #include "train/eval_facts.h"
 #include "train/evaluate.h"
+#include "train/trained_on.h"
 
 /* Of each sequence, when nothing else is said: standard errors are then half of what one gives. */
 enum { MASKINGS = 4, MOST_MASKINGS = 1000 };
@@ -83,7 +84,7 @@ static ttn_status evaluate(const ttn_cli_call *call, const ttn_model_argument *a
 }
 
 static void tell_data(const ttn_eval_data_facts *d, const char *const *path, int n, int64_t maskings, int64_t cropped,
-                      int64_t max_len, ttn_facts *f)
+                      int64_t max_len, const ttn_trained_on *trained_on, ttn_facts *f)
 {
     ttn_facts_open(f, "data");
     ttn_facts_open_list(f, "path");
@@ -96,6 +97,7 @@ static void tell_data(const ttn_eval_data_facts *d, const char *const *path, int
     ttn_facts_integer(f, "cropped", cropped);
     ttn_facts_integer(f, "maskings", maskings);
     ttn_facts_text(f, "frequencies_of", "%s", d->is_store ? "what is not held out" : "these sequences");
+    ttn_trained_on_tell(trained_on, d->sequences, f);
     ttn_facts_close(f);
     if (cropped > 0)
         ttn_facts_warn(f,
@@ -131,13 +133,16 @@ static ttn_status evaluate_on(const ttn_cli_call *call, const ttn_model_argument
     ttn_validation_result result;
     ttn_capacity capacity;
     int64_t maskings;
+    ttn_trained_on trained_on;
     if (n == 0) return TTN_FAIL(err, TTN_EINVAL, "no data is named; titin eval MODEL DATA...");
     ttn_status status = read_maskings(call, is_causal, &maskings, err);
     if (status == TTN_OK) status = ttn_eval_data_open(path, n, ttn_cli_given(call, "all"), values, &data, err);
+    if (status == TTN_OK)
+        status = ttn_trained_on_count(a->model->path, a->table, ttn_eval_data_of(data), &trained_on, err);
     if (status == TTN_OK) status = evaluate(call, a, ttn_eval_data_of(data), maskings, &result, &capacity, err);
     if (status == TTN_OK) {
         ttn_model_argument_tell(a, f);
-        tell_data(ttn_eval_data_of(data), path, n, maskings, capacity.cropped, a->model->rules.max_len, f);
+        tell_data(ttn_eval_data_of(data), path, n, maskings, capacity.cropped, a->model->rules.max_len, &trained_on, f);
         ttn_eval_tell(&result, is_causal, f);
         status = show(call, f, err);
     }
