@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin plan, eval and fill as people and scripts meet them: what they print, and what they refuse in which words.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 72
+plan 77
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -192,4 +192,34 @@ refused 'a letter that is none' 3 "position 4: '1' stands for no residue" fill t
 refused 'nothing to fill in' 2 'there is nothing to fill in' fill tiny MKT
 refused 'too many at the top' 2 "--top: '40' is not a number from 1 to 26" fill tiny MK_ --top 40
 refused 'a file that is not there' 2 'nothing.fa' fill tiny nothing.fa
+# ---- signals, by which schedulers tell that a job's time is nearly over ----
+
+# While it waits for the rest of a pipe; `exec` goes on when the command has opened it.
+mkfifo pipe
+sed '/^>/!s/^M/_/' small.fa > masked.fa
+for command in 'eval small.fa' 'fill masked.fa'; do
+    file=${command#* } command="${command% *} tiny pipe"
+    # shellcheck disable=SC2086
+    "$titin" $command > out 2> err &
+    pid=$!
+    exec 5> pipe
+    kill -USR1 $pid
+    kill -USR2 $pid
+    cat "$file" >&5
+    kill -USR1 $pid 2> /dev/null
+    exec 5>&-
+    wait $pid
+    code=$?
+    same "${command%% *} has nothing to save, and goes on when it is told of the end of a job's time" "$code $(test -s out && echo said)" '0 said'
+    # shellcheck disable=SC2086
+    "$titin" $command > out 2> err &
+    pid=$!
+    exec 5> pipe
+    kill -HUP $pid
+    exec 5>&-
+    wait $pid 2> /dev/null
+    same "and ends with its terminal" $? 129
+done
+empty 'nothing is left of them' "$(find . -name '.*tmp*')"
+
 finish

@@ -406,7 +406,8 @@ const ttn_command ttn_cmd_train = {
         "\n\n"
         "A run that was stopped goes on with --resume as if it had not been, to the bit, also with another number of "
         "threads. SIGINT (Ctrl-C), SIGTERM and SIGUSR1 end it after the current step with its state saved, and exit "
-        "code 75; a second SIGINT ends it at once; SIGUSR2 saves, and it goes on.",
+        "code 75; a second SIGINT ends it at once; SIGUSR2 saves, and it goes on; SIGHUP (a closed terminal) does not "
+        "end it. A run whose loss stays far above the first one has diverged, and ends with exit code 5.",
     .arguments = arguments,
     .options = options,
     .examples = examples,

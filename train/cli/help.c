@@ -3,6 +3,7 @@
 #include <string.h>
 #include "train/cli/command.h"
 #include "train/cli/layout.h"
+#include "train/cli/signals.h"
 
 static const char tagline[] = "titin trains protein language models on sequences as long as proteins get.";
 
@@ -114,6 +115,16 @@ static void print_exits(const ttn_terminal *t, int width, const ttn_command *com
     print_pairs(t, width, pair, n);
 }
 
+static void print_signals(const ttn_terminal *t, int width)
+{
+    heading(t, "signals");
+    ttn_pair pair[8];
+    int n = 0;
+    while (n < 8 && ttn_signals_entry(n, &pair[n].term, &pair[n].meaning))
+        n++;
+    print_pairs(t, width, pair, n);
+}
+
 /* ---- screens ---- */
 
 void ttn_help_program(const ttn_terminal *t, int width)
@@ -132,6 +143,7 @@ void ttn_help_program(const ttn_terminal *t, int width)
         ttn_print_pairs(&l, pair, pairs_of(group, NULL, pair));
     }
     print_exits(t, width, NULL);
+    print_signals(t, width);
     putc('\n', t->out);
     ttn_wrap(t->out, width, 0, 0, "`titin COMMAND --help` tells more of one of them, with examples.");
 }

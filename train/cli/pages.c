@@ -3,6 +3,7 @@
 #include <string.h>
 #include "core/titin.h"
 #include "train/cli/command.h"
+#include "train/cli/signals.h"
 
 /* ---- man page: the macros of man(7) ---- */
 
@@ -132,6 +133,10 @@ void ttn_page_man(FILE *out, const ttn_option *row, int n)
         snprintf(number, sizeof number, "%d", code);
         put_item(out, number, NULL, help);
     }
+    fputs(".SH SIGNALS\n", out);
+    const char *name;
+    for (int i = 0; ttn_signals_entry(i, &name, &help); i++)
+        put_item(out, name, NULL, help);
     fputs(".SH ENVIRONMENT\n", out);
     static const char *const variables[][2] = {
         {"OMP_NUM_THREADS", "How many threads compute, where train.threads is 0; unset: as many as there are cores to "

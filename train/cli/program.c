@@ -3,6 +3,7 @@
 #include <string.h>
 #include "train/cli/command.h"
 #include "train/cli/program.h"
+#include "train/cli/signals.h"
 
 int ttn_program_fail(ttn_status status, const ttn_error *err)
 {
@@ -54,5 +55,6 @@ static int run(int argc, char **argv, int reexec)
 
 int ttn_program_run(int argc, char **argv, int reexec)
 {
+    ttn_signals_begin();
     return finish(run(argc, argv, reexec));
 }

@@ -24,6 +24,37 @@ static void handle(int number, void (*handler)(int), int flags)
     (void)sigaction(number, &action, NULL); /* fails for numbers that are no signal alone */
 }
 
+/* A handler, and not SIG_IGN: programs that are started from here would inherit that. */
+static void note_nothing(int number)
+{
+    (void)number;
+}
+
+void ttn_signals_begin(void)
+{
+    static const int numbers[] = {SIGUSR1, SIGUSR2};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        struct sigaction before;
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            handle(numbers[i], note_nothing, SA_RESTART);
+    }
+}
+
+int ttn_signals_entry(int i, const char **name, const char **help)
+{
+    static const char *const entries[][2] = {
+        {"SIGINT, SIGTERM", "train saves, and ends with exit code 75; the others end"},
+        {"SIGUSR1",
+         "train saves, and ends with exit code 75; data check, data pack and data export end; the others go on"},
+        {"SIGUSR2", "train saves, and goes on; the others go on"},
+        {"SIGHUP", "train goes on; the others end"},
+    };
+    if (i >= (int)(sizeof entries / sizeof *entries)) return 0;
+    *name = entries[i][0];
+    *help = entries[i][1];
+    return 1;
+}
+
 void ttn_signals_take(void)
 {
     /* The first SIGINT gives the second one its own meaning back. */

@@ -14,6 +14,13 @@
 
 #include "train/training.h"
 
+/* First of all, for every command: SIGUSR1 and SIGUSR2, by which schedulers tell that a job's time is nearly over, end nothing
+ * that has nothing to save. What was ignored before stays ignored. Commands that take signals do so afterwards. */
+void ttn_signals_begin(void);
+
+/* What signals do, for help texts: entry i, or 0 after the last. */
+int ttn_signals_entry(int i, const char **name, const char **help);
+
 /* From now on, for this process. */
 void ttn_signals_take(void);
 
