@@ -262,6 +262,15 @@ static void complete(session *s)
     assert_ok(ttn_training_run(s->t, &err), &err);
 }
 
+/* The same of a run with far too high a learning rate. */
+static void complete_diverging(session *s)
+{
+    ttn_error err = {0};
+    assert_ok(begin(s, &err), &err);
+    assert_int_equal(ttn_training_run(s->t, &err), TTN_ENUMERIC);
+    assert_contains(err.text, "diverged");
+}
+
 /* The lines of metrics.jsonl as they are, but for perf/… and dates: what a history is read from. */
 static uint64_t hash_of_lines(const char *folder)
 {
@@ -355,7 +364,7 @@ static void the_best_checkpoint_stays(void **state)
     (void)state;
     const char *const setting[] = {"train.keep=1", "train.eval_every=2", "train.save_every=1", "optim.lr=1", NULL};
     session s = {.folder = in_base("best"), .setting = setting};
-    complete(&s);
+    complete_diverging(&s);
     const ttn_series *loss = ttn_history_find(ttn_training_history(s.t), ttn_metric_val_loss);
     int64_t lowest = 0;
     for (int64_t i = 1; i < loss->n; i++)
@@ -381,13 +390,33 @@ static void the_best_checkpoint_stays(void **state)
     char name[TTN_STEP_NAME];
     assert_int_equal(remove(in_base("best-stopped/ckpt/best")), 0);
     session on = {.folder = stopped.folder, .setting = setting, .resumes = 1};
-    complete(&on);
+    complete_diverging(&on);
     assert_true(on.evaluated > 0);
     assert_int_equal(on.n_best, 0);
     assert_int_equal(ttn_run_best(on.folder), best);
     assert_true(is_there(in_base("best-stopped/ckpt/%s/model.safetensors", ttn_step_name(best, name))));
     assert_true(is_there(in_base("best-stopped/ckpt/best/model.safetensors")));
     end(&on);
+}
+
+/* Saved as any other, since it was trained to its end; the first checkpoint, which is better, is the best. */
+static void a_run_that_ends_far_above_its_first_loss_has_diverged(void **state)
+{
+    (void)state;
+    const char *const setting[] = {"train.eval_every=2", "train.save_every=1", "optim.lr=1", NULL};
+    session s = {.folder = in_base("diverged"), .setting = setting};
+    ttn_error err = {0};
+    assert_ok(begin(&s, &err), &err);
+    assert_fails(ttn_training_run(s.t, &err), TTN_ENUMERIC, &err, "diverged: the training loss has been above 7.");
+    assert_contains(err.text, "lower optim.lr");
+    assert_contains(err.text, "; ckpt/best is of step 2");
+    assert_int_equal(ttn_training_has_diverged(s.t), 1);
+    int64_t *step, n;
+    ttn_error why = {0};
+    assert_ok(ttn_run_checkpoints(s.folder, &step, &n, &why), &why);
+    assert_int_equal(step[0], STEPS);
+    ttn_free(step);
+    end(&s);
 }
 
 static void a_warm_up_beyond_the_end_is_said(void **state)
@@ -1103,6 +1132,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_run_leaves_what_it_says),
         cmocka_unit_test(another_number_of_threads_has_the_same_bits),
         cmocka_unit_test(the_best_checkpoint_stays),
+        cmocka_unit_test(a_run_that_ends_far_above_its_first_loss_has_diverged),
         cmocka_unit_test(a_warm_up_beyond_the_end_is_said),
         cmocka_unit_test(stopped_at_any_moment_it_goes_on_with_the_same_bits),
         cmocka_unit_test(tensorboard_keeps_what_the_checkpoint_has_seen),

@@ -8,6 +8,7 @@
 #include "core/fp.h"
 #include "core/start.h"
 #include "train/cli/program.h"
+#include "train/cli/signals.h"
 
 /* A stream that whoever started us has closed would be the first file that we open, and a message would go into it. In its
  * place: something that takes no bytes, so that a lost message is still an error. Numbers are given in rising order. */
@@ -28,6 +29,7 @@ int main(int argc, char **argv)
     ttn_status status = ttn_cpu_check(&err);
     if (status != TTN_OK) return ttn_program_fail(status, &err);
     int reexec = ttn_reexec(argv);
+    ttn_signals_begin();
     ttn_fp_begin(); /* before the first parallel region: OpenMP's workers inherit it */
     return ttn_program_run(argc, argv, reexec);
 }

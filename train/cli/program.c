@@ -3,7 +3,6 @@
 #include <string.h>
 #include "train/cli/command.h"
 #include "train/cli/program.h"
-#include "train/cli/signals.h"
 
 int ttn_program_fail(ttn_status status, const ttn_error *err)
 {
@@ -55,6 +54,5 @@ static int run(int argc, char **argv, int reexec)
 
 int ttn_program_run(int argc, char **argv, int reexec)
 {
-    ttn_signals_begin();
     return finish(run(argc, argv, reexec));
 }
