@@ -32,6 +32,17 @@ static ttn_status open_store(ttn_eval_data *d, const char *path, int all, const 
 
 /* ---- FASTA ---- */
 
+/* What the reader did to the file. */
+static void count_changes(ttn_eval_data_facts *f, const ttn_fasta_counts *found)
+{
+    f->records += found->records;
+    f->left_out += found->skipped;
+    for (int code = 1; code < TTN_FASTA_CODES; code++) {
+        if (ttn_fasta_kind_of_note(code) == TTN_NOTE_LEFT_OUT) f->left_out += found->note[code].n;
+        if (ttn_fasta_kind_of_note(code) == TTN_NOTE_REPAIRED) f->repaired += found->note[code].n;
+    }
+}
+
 static ttn_status read_file(ttn_eval_data *d, const char *path, const ttn_fasta_rules *rules, int64_t *count,
                             ttn_error *err)
 {
@@ -45,6 +56,7 @@ static ttn_status read_file(ttn_eval_data *d, const char *path, const ttn_fasta_
         for (int64_t i = 0; i < r->n; i++)
             count[r->token[i]]++;
     }
+    if (status == TTN_EOF) count_changes(&d->facts, ttn_fasta_found(f));
     ttn_fasta_close(f);
     return status == TTN_EOF ? TTN_OK : status;
 }

@@ -30,6 +30,8 @@ typedef struct {
     int is_store;                /* of a store; 0: of files in FASTA */
     int64_t sequences, residues; /* of the side */
     int64_t longest;             /* residues of the longest sequence of the side */
+    int64_t records, left_out;   /* of FASTA: headers in the files, and of them those that are no sequence here */
+    int64_t repaired;            /* of FASTA: what was changed while reading, by all rules together (data/fasta.h) */
     ttn_frequencies frequencies;
 } ttn_eval_data_facts;
 

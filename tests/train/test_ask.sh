@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin plan, eval and fill as people and scripts meet them: what they print, and what they refuse in which words.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 77
+plan 78
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -124,6 +124,14 @@ run eval tiny small.fa --json
 same 'a FASTA is all of it' "$code $(sed -n 's|^    "sequences": \(.*\),|\1|p' <<< "$out" | head -n 1)" '0 80'
 same 'of which those that it was trained on are told' \
     "$(sed -n 's|^    "equal_to_training": \(.*\)$|\1|p' <<< "$out") $(grep -c 'sequences are in the model.s training set' <<< "$out")" "$(sed -n 's/^ *\([0-9,]*\) to train on.*/\1/p' train.txt) 1"
+{
+    cat small.fa
+    printf '>digit\nMK1V\n>small\nmkvaav\n'
+} > dirty.fa
+run eval tiny dirty.fa data.on_error=skip-record data.max_skipped=0.1
+same 'what was left out of a FASTA and repaired is told' \
+    "$code $(sed -n 's/^  \(left out\|repaired\)  *//p' <<< "$out" | tr '\n' ' ')$(grep -c '1 of 82 records were left out; titin data check shows which' <<< "$(tr -s '\n ' ' ' <<< "$out")")" '0 1 6 1'
+run eval tiny small.fa --json
 (cd / && "$titin" eval "$OLDPWD/tiny" "$OLDPWD/small.fa" --json) > elsewhere
 same 'from any folder' "$(grep '"equal_to_training"' elsewhere)" "$(grep '"equal_to_training"' <<< "$out")"
 check 'with its own frequencies' grep -q '"frequencies_of": "these sequences"' <<< "$out"

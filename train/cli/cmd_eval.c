@@ -97,8 +97,13 @@ static void tell_data(const ttn_eval_data_facts *d, const char *const *path, int
     ttn_facts_integer(f, "cropped", cropped);
     ttn_facts_integer(f, "maskings", maskings);
     ttn_facts_text(f, "frequencies_of", "%s", d->is_store ? "what is not held out" : "these sequences");
+    if (!d->is_store) ttn_facts_integer(f, "left_out", d->left_out);
+    if (!d->is_store) ttn_facts_integer(f, "repaired", d->repaired);
     ttn_trained_on_tell(trained_on, d->sequences, f);
     ttn_facts_close(f);
+    if (d->left_out > 0)
+        ttn_facts_warn(f, "%" PRId64 " of %" PRId64 " records were left out; titin data check shows which, and why",
+                       d->left_out, d->records);
     if (cropped > 0)
         ttn_facts_warn(f,
                        "of sequences longer than data.max_len, %" PRId64
