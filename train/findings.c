@@ -101,7 +101,10 @@ static void tell_list(const ttn_store_facts *s, ttn_facts *f)
         ttn_facts_text(f, "outcome", "%s", ttn_finding_outcome(found));
         ttn_facts_text(f, "what", "%s", ttn_finding_what(found));
         ttn_facts_text(f, "file", "%s", s->source[found->source].name);
-        ttn_facts_text(f, "first", "%" PRId64 ":%" PRId64, found->line, found->column);
+        if (found->line > 0)
+            ttn_facts_text(f, "first", "%" PRId64 ":%" PRId64, found->line, found->column);
+        else
+            ttn_facts_text(f, "first", "%s", "");
         ttn_facts_close(f);
     }
     ttn_facts_close(f);

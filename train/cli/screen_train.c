@@ -121,14 +121,16 @@ static void print_overlap(const ttn_terminal *t, const ttn_dataset_overlap *o)
     meaning m = {""};
     numbers n;
     if (!o->is_counted) return;
+    /* Of very many held-out proteins some are looked at for nearly equal ones: shares are compared. */
+    const double equal = 100 * (double)o->equal / (double)o->held_out, noticeable = 0.5;
+    const double near = o->near.looked_at > 0 ? 100 * (double)o->near.over_50 / (double)o->near.looked_at : 0;
     if (o->equal > 0)
         add(&m, "%s of %s held-out protein%s (%.3g %%) %s also in the training set, with the same sequence",
-            ttn_show_count(o->equal, n.a), ttn_show_count(o->held_out, n.b), ttn_text_plural(o->held_out),
-            100 * (double)o->equal / (double)o->held_out, o->equal == 1 ? "is" : "are");
-    if (o->near.over_50 > o->equal) {
+            ttn_show_count(o->equal, n.a), ttn_show_count(o->held_out, n.b), ttn_text_plural(o->held_out), equal,
+            o->equal == 1 ? "is" : "are");
+    if (near > equal + noticeable) {
         next_line(&m);
-        add(&m, "%.3g %% of held-out proteins share more than half of their 10-mers with the training set",
-            100 * (double)o->near.over_50 / (double)o->near.looked_at);
+        add(&m, "%.3g %% of held-out proteins share more than half of their 10-mers with the training set", near);
     }
     if (m.text[0]) {
         next_line(&m);
