@@ -57,9 +57,10 @@ typedef struct {
 } ttn_store_source;
 
 /* What the reader counted in a file under one of its rules (data/fasta.h). */
+enum { TTN_STORE_MOST_RULE = 999 };
 typedef struct {
     int64_t source;       /* which file */
-    int64_t rule;         /* 49: FA049; may be one that a newer titin knows */
+    int64_t rule;         /* 49: FA049; up to TTN_STORE_MOST_RULE, since a newer titin may know more */
     int64_t is_fault;     /* 1: faults that records were left out for; 0: repaired, or worth knowing */
     int64_t n;            /* at least 1 */
     int64_t line, column; /* of the first, from 1; 0: none */

@@ -6,7 +6,7 @@
 #include "core/memory.h"
 #include "data/store_impl.h"
 
-enum { MOST_SOURCES = 1 << 24, SHARE_OF_MEMORY = 4, MOST_RULES = 999 };
+enum { MOST_SOURCES = 1 << 24, SHARE_OF_MEMORY = 4 };
 
 ttn_status ttn_store_damaged(const ttn_store *s, const char *what, ttn_error *err)
 {
@@ -207,7 +207,7 @@ static ttn_status get_finding_numbers(ttn_store *s, const char *name, size_t mem
 
 static int is_finding(const ttn_store *s, const ttn_store_finding *f)
 {
-    return f->source >= 0 && f->source < s->facts.n_source && f->rule > 0 && f->rule <= MOST_RULES &&
+    return f->source >= 0 && f->source < s->facts.n_source && f->rule > 0 && f->rule <= TTN_STORE_MOST_RULE &&
            (f->is_fault == 0 || f->is_fault == 1) && f->n > 0 && f->line >= 0 && f->column >= 0;
 }
 
@@ -230,7 +230,7 @@ static ttn_status get_findings(ttn_store *s, ttn_error *err)
     ttn_status status = ttn_hdf5_get_integer(s->file, "found", &f->n_finding, err);
     if (status == TTN_OK) status = ttn_hdf5_get_integer(s->file, "duplicate_sequences", &f->duplicates, err);
     if (status != TTN_OK) return status;
-    if (f->n_finding < 0 || f->n_finding > 2 * MOST_RULES * f->n_source)
+    if (f->n_finding < 0 || f->n_finding > 2 * TTN_STORE_MOST_RULE * f->n_source)
         return ttn_store_damaged(s, "it counts too much that was found in its files", err);
     if (f->duplicates < 0 || f->duplicates >= f->sequences)
         return ttn_store_damaged(s, "it counts more equal sequences than there are", err);

@@ -56,12 +56,11 @@ static void append(char *text, const char *format, ...)
     va_end(args);
 }
 
-/* Was this rule counted in an earlier file? */
-static int is_repeated(const ttn_store_facts *s, int64_t i)
+/* Numbers of a file: whatever stands there, a sum is one. */
+static int64_t sum_of(int64_t a, int64_t b)
 {
-    for (int64_t k = 0; k < i; k++)
-        if (s->finding[k].rule == s->finding[i].rule && s->finding[k].is_fault == s->finding[i].is_fault) return 1;
-    return 0;
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 void ttn_findings_of(const ttn_store_facts *s, ttn_findings *ret)
@@ -69,22 +68,25 @@ void ttn_findings_of(const ttn_store_facts *s, ttn_findings *ret)
     char number[TTN_SHOW_NUMBER];
     *ret = (ttn_findings){.is_known = s->has_findings, .duplicates = s->duplicates};
     for (int64_t i = 0; i < s->n_source; i++) {
-        ret->records += s->source[i].records;
-        ret->left_out += s->source[i].skipped;
-        ret->dropped += s->source[i].dropped;
+        ret->records = sum_of(ret->records, s->source[i].records);
+        ret->left_out = sum_of(ret->left_out, s->source[i].skipped);
+        ret->dropped = sum_of(ret->dropped, s->source[i].dropped);
     }
+    int64_t n[2][TTN_STORE_MOST_RULE + 1] = {{0}};
     for (int64_t i = 0; i < s->n_finding; i++) {
         const ttn_store_finding *f = &s->finding[i];
+        n[f->is_fault][f->rule] = sum_of(n[f->is_fault][f->rule], f->n);
+        if (!f->is_fault && kind_of(f) == TTN_NOTE_LEFT_OUT) ret->left_out = sum_of(ret->left_out, f->n);
+        if (!ret->source && text_for(f, ret)) ret->source = &s->source[f->source];
+    }
+    for (int64_t i = 0; i < s->n_finding; i++) { /* in the order in which they come first */
+        const ttn_store_finding *f = &s->finding[i];
+        int64_t *sum = &n[f->is_fault][f->rule];
         char *text = text_for(f, ret);
-        if (!f->is_fault && text == ret->left_out_for) ret->left_out += f->n;
-        if (!text) continue;
-        if (!ret->source) ret->source = &s->source[f->source];
-        if (is_repeated(s, i)) continue;
-        int64_t n = 0;
-        for (int64_t k = i; k < s->n_finding; k++)
-            if (s->finding[k].rule == f->rule && s->finding[k].is_fault == f->is_fault) n += s->finding[k].n;
-        append(text, "%s%s: %s (FA%03d)", text[0] ? ", " : "", ttn_finding_what(f), ttn_show_count(n, number),
-               (int)f->rule);
+        if (text && *sum > 0)
+            append(text, "%s%s: %s (FA%03d)", text[0] ? ", " : "", ttn_finding_what(f), ttn_show_count(*sum, number),
+                   (int)f->rule);
+        *sum = 0;
     }
 }
 

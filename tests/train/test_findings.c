@@ -80,6 +80,10 @@ static void many_rules_are_cut_and_no_more(void **state)
     ttn_findings_of(&s, &f);
     assert_true(strlen(f.left_out_for) < TTN_FINDINGS_TEXT);
     assert_string_equal(f.left_out_for + strlen(f.left_out_for) - 3, "...");
+    for (int i = 0; i < N; i++)
+        many[i] = (ttn_store_finding){.rule = 40, .n = INT64_MAX - 1, .line = 1, .column = 1};
+    ttn_findings_of(&s, &f);
+    assert_string_equal(f.repaired, "lower-case residues: 9,223,372,036,854,775,807 (FA040)");
 }
 
 /* The value of a key of the outermost object. */
