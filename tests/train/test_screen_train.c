@@ -429,6 +429,19 @@ static void a_validation_shows_the_error_that_it_has(void **state)
                     "step 7: held out, ppl 12.182 (loss 2.5000 \u00b1 0.0125, accuracy");
     v.hidden.loss.error = (double)NAN;
     assert_contains(ttn_screens_evaluated(&e, text), "(loss 2.5000, accuracy");
+    static const struct {
+        double loss;
+        const char *words;
+    } wild[] = {
+        {55.6, "ppl 1.4e+24 (loss 55.6000, accuracy"},
+        {2180.9, "ppl over 1e300 (loss 2180.9000, accuracy"},
+        {3e38, "ppl over 1e300 (loss 3.000e+38, accuracy"},
+        {INFINITY, "ppl not finite (loss inf, accuracy"},
+    };
+    for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
+        v.hidden.loss.mean = wild[i].loss;
+        assert_contains(ttn_screens_evaluated(&e, text), wild[i].words);
+    }
 }
 
 int main(int argc, char **argv)

@@ -159,18 +159,26 @@ char *ttn_screens_progress(const ttn_training_event *e, int width, char *text)
     return ttn_progress_text(&p, width, text);
 }
 
+/* "2.8040"; what is far beyond any loss as a power. */
+static const char *loss_text(double loss, char *text)
+{
+    const double plain = 1e6;
+    snprintf(text, TTN_SHOW_NUMBER, fabs(loss) < plain ? "%.4f" : "%.3e", loss);
+    return text;
+}
+
 char *ttn_screens_evaluated(const ttn_training_event *e, char *text)
 {
     const ttn_validation_part *h = &e->validation->hidden;
-    char error[TTN_SHOW_NUMBER] = ""; /* a single protein has none */
-    char ppl[TTN_SHOW_NUMBER], frequency[TTN_SHOW_NUMBER], composition[TTN_SHOW_NUMBER];
-    if (isfinite(h->loss.error)) snprintf(error, sizeof error, " ± %.4f", h->loss.error);
+    char error[TTN_SHOW_NUMBER + 8] = ""; /* a single protein has none */
+    char ppl[TTN_SHOW_NUMBER], frequency[TTN_SHOW_NUMBER], composition[TTN_SHOW_NUMBER], loss[TTN_SHOW_NUMBER];
+    if (isfinite(h->loss.error)) snprintf(error, sizeof error, " ± %s", loss_text(h->loss.error, loss));
     ttn_show_perplexity(h->loss.mean, 3, ppl);
     ttn_show_perplexity(h->frequency.mean, 3, frequency);
     ttn_show_perplexity(h->composition.mean, 3, composition);
     snprintf(text, TTN_SCREENS_LINE,
-             "step %" PRId64 ": held out, ppl %s (loss %.4f%s, accuracy %.3f); by frequencies %s, by composition %s%s",
-             e->done, ppl, h->loss.mean, error, h->accuracy.mean, frequency, composition,
+             "step %" PRId64 ": held out, ppl %s (loss %s%s, accuracy %.3f); by frequencies %s, by composition %s%s",
+             e->done, ppl, loss_text(h->loss.mean, loss), error, h->accuracy.mean, frequency, composition,
              e->is_best ? "; the best so far" : "");
     return text;
 }

@@ -13,7 +13,7 @@ void ttn_screens_end(const ttn_terminal *t, ttn_training *run, const char *resum
 
 /* Lines of progress: of a step (text has TTN_PROGRESS_TEXT bytes; width as in ttn_progress_text), of an evaluation and of
  * packing (TTN_SCREENS_LINE). Each returns text. */
-enum { TTN_SCREENS_LINE = 256 };
+enum { TTN_SCREENS_LINE = 768 };
 char *ttn_screens_progress(const ttn_training_event *e, int width, char *text);
 char *ttn_screens_evaluated(const ttn_training_event *e, char *text);
 char *ttn_screens_evaluating(double part, char *text);
