@@ -8,9 +8,10 @@
 #include "core/hdf5.h"
 #include "core/hdf5_disk.h"
 
-/* From 1.13 on, a driver also has a version and a number, and is declared in a header of its own. */
-_Static_assert(!H5_VERSION_GE(1, 13, 0),
-               "titin writes through a driver of HDF5 1.10 or 1.12; build it with one of these");
+/* From 1.13 on a driver is declared in a header of its own, and also has a version and a number. */
+#if H5_VERSION_GE(1, 13, 0)
+#include <H5FDdevelop.h>
+#endif
 
 typedef struct {
     H5FD_t public; /* first: an H5FD_t * of ours is one of these; HDF5 fills it in */
@@ -140,6 +141,10 @@ static herr_t truncate_it(H5FD_t *file, hid_t how, hbool_t closing)
 }
 
 static const H5FD_class_t driver = {
+#if H5_VERSION_GE(1, 13, 0)
+    .version = H5FD_CLASS_VERSION,
+    .value = (H5FD_class_value_t)500, /* 256 to 511 are for drivers that the HDF Group has given no number */
+#endif
     .name = "titin",
     .maxaddr = (haddr_t)INT64_MAX,
     .fc_degree = H5F_CLOSE_STRONG,

@@ -116,14 +116,16 @@ static void strip_zeros(decimal *d)
     int lead = 0;
     while (lead < d->n_digit && d->digits[lead] == '0')
         lead++;
-    memmove(d->digits, d->digits + lead, (size_t)(d->n_digit - lead));
-    d->n_digit -= lead;
-    while (d->n_digit > 0 && d->digits[d->n_digit - 1] == '0') {
-        d->n_digit--;
+    int n = d->n_digit - lead;
+    assert(n >= 0 && n <= MOST_TEXT);
+    memmove(d->digits, d->digits + lead, (size_t)n);
+    while (n > 0 && d->digits[n - 1] == '0') {
+        n--;
         d->exponent++;
     }
-    if (d->n_digit == 0) d->exponent = 0;
-    d->digits[d->n_digit] = 0;
+    if (n == 0) d->exponent = 0;
+    d->digits[n] = 0;
+    d->n_digit = n;
 }
 
 /* e, a sign, digits: only when digits are there, else the e is a unit that nobody knows. */
