@@ -16,6 +16,10 @@
 
 enum { TTN_HDF5_NONE = -1 };
 
+/* Behind the name of a column or of texts: the list of XXH3 (64 bits) of their chunks, in the order of chunks; of the last one
+ * as far as there are entries. */
+#define TTN_HDF5_SUMS "_xxh64"
+
 typedef struct {
     H5E_auto2_t print;
     void *data;

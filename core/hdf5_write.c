@@ -52,6 +52,8 @@ struct ttn_hdf5_column {
     int64_t n_waiting, n_written;
     hid_t dataset; /* negative: not made yet, or closed */
     ttn_hash *hash;
+    int64_t *sum; /* (n_sum, of room_sum) of each chunk that was written */
+    int64_t n_sum, room_sum;
     ttn_hdf5_column *before;
 };
 
@@ -327,6 +329,36 @@ void ttn_hdf5_append(ttn_hdf5 *h, int64_t n_row, const void *numbers)
     end_step(h, before);
 }
 
+/* The checksums of the chunks of `name`. */
+static void write_sums(ttn_hdf5 *h, const char *name, const int64_t *sum, int64_t n)
+{
+    const char *key = ttn_arena_text(h->texts, "%s" TTN_HDF5_SUMS, name);
+    if (!key) {
+        fail_memory(h);
+        return;
+    }
+    ttn_hdf5_dataset(h, key, &(ttn_hdf5_shape){.desc = {.type = TTN_I64, .ndim = 1, .dim = {n}}});
+    ttn_hdf5_append(h, n, sum);
+    end_dataset(h);
+}
+
+/* The same of n entries of `size` bytes that are in memory. */
+static void write_sums_of(ttn_hdf5 *h, const char *name, const char *all, int64_t n, size_t size, int64_t chunk)
+{
+    const int64_t n_sum = n / chunk + (n % chunk != 0);
+    int64_t *sum = ttn_alloc_array(n_sum, sizeof *sum);
+    if (!sum) {
+        fail_memory(h);
+        return;
+    }
+    for (int64_t c = 0; c < n_sum; c++) {
+        const int64_t rest = n - c * chunk, now = rest < chunk ? rest : chunk;
+        sum[c] = (int64_t)ttn_hash64(all + (size_t)(c * chunk) * size, (size_t)now * size, 0);
+    }
+    write_sums(h, name, sum, n_sum);
+    ttn_free(sum);
+}
+
 void ttn_hdf5_texts(ttn_hdf5 *h, const char *name, const char *const *text, int64_t n)
 {
     if (h->status != TTN_OK) return;
@@ -352,6 +384,7 @@ void ttn_hdf5_texts(ttn_hdf5 *h, const char *name, const char *const *text, int6
     if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "write", name);
     if (type >= 0 && H5Tclose(type) < 0) fail(h, "write", name);
     if (h->status == TTN_OK) remember(h, name, NULL, ttn_hash128_of(all, (size_t)n * longest));
+    if (h->status == TTN_OK) write_sums_of(h, name, all, n, longest, (int64_t)chunk);
     end_step(h, before);
     ttn_free(all);
 }
@@ -397,6 +430,25 @@ ttn_hdf5_column *ttn_hdf5_column_create(ttn_hdf5 *h, const char *name, ttn_dtype
     return h->status == TTN_OK ? c : NULL;
 }
 
+/* What waits is a chunk of the file: its checksum is kept. */
+static void keep_sum(ttn_hdf5_column *c)
+{
+    if (c->n_sum == c->room_sum) {
+        const int64_t room = c->room_sum > 0 ? 2 * c->room_sum : 64;
+        int64_t *sum = ttn_alloc_array(room, sizeof *sum);
+        if (!sum) {
+            fail_memory(c->of);
+            return;
+        }
+        if (c->n_sum > 0) memcpy(sum, c->sum, (size_t)c->n_sum * sizeof *sum);
+        ttn_free(c->sum);
+        c->sum = sum;
+        c->room_sum = room;
+    }
+    c->sum[c->n_sum] = (int64_t)ttn_hash64(c->waiting, (size_t)c->n_waiting * c->size, 0);
+    c->n_sum++;
+}
+
 /* What waits becomes the next numbers of the dataset, which is made before if it was not. grows: more may come. */
 static void write_waiting(ttn_hdf5_column *c, int grows)
 {
@@ -417,6 +469,7 @@ static void write_waiting(ttn_hdf5_column *c, int grows)
     const ttn_desc desc = {.type = c->type, .ndim = 1, .dim = {all}};
     if (h->status == TTN_OK && !ttn_hdf5_move_rows(c->dataset, &desc, c->n_written, n, c->waiting, NULL))
         fail(h, "write", c->name);
+    keep_sum(c);
     c->n_written = all;
     c->n_waiting = 0;
 }
@@ -475,6 +528,7 @@ static void end_columns(ttn_hdf5 *h)
         c->dataset = TTN_HDF5_NONE;
         if (dataset >= 0 && H5Dclose(dataset) < 0) fail(h, "write", c->name);
         if (h->status == TTN_OK) remember(h, c->name, NULL, ttn_hash_final(c->hash));
+        if (h->status == TTN_OK) write_sums(h, c->name, c->sum, c->n_sum);
     }
 }
 
@@ -484,6 +538,7 @@ static void destroy_columns(ttn_hdf5 *h)
         if (c->dataset >= 0) (void)H5Dclose(c->dataset);
         ttn_hash_destroy(c->hash);
         ttn_free(c->waiting);
+        ttn_free(c->sum);
     }
 }
 

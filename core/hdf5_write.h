@@ -47,7 +47,7 @@ typedef struct {
 void ttn_hdf5_dataset(ttn_hdf5 *h, const char *name, const ttn_hdf5_shape *shape);
 void ttn_hdf5_append(ttn_hdf5 *h, int64_t n_row, const void *numbers);
 
-/* A dataset of texts of one fixed length, that of the longest. */
+/* A dataset of texts of one fixed length, that of the longest; beside it, as of a column, NAME_xxh64. */
 void ttn_hdf5_texts(ttn_hdf5 *h, const char *name, const char *const *text, int64_t n);
 
 /* Dataset `scale` (of one dimension) names the places along dimension d of `name`, and is called `label` there. */
@@ -58,7 +58,8 @@ void ttn_hdf5_scale(ttn_hdf5 *h, const char *name, int d, const char *scale, con
 typedef struct ttn_hdf5_column ttn_hdf5_column;
 
 /* Types as of ttn_hdf5_shape. In chunks of 1 MiB, or of its whole length where that is less; compressed: shuffle and gzip 1.
- * It belongs to h, and holds 1 MiB. NULL when h has failed; calls with it do nothing. */
+ * Beside it the commit writes the list NAME_xxh64 (i64): XXH3 (64 bits) of each chunk, with which a reader compares what it
+ * reads (core/hdf5_read.h). It belongs to h, and holds 1 MiB. NULL when h has failed; calls with it do nothing. */
 ttn_hdf5_column *ttn_hdf5_column_create(ttn_hdf5 *h, const char *name, ttn_dtype type, int compressed);
 void ttn_hdf5_column_add(ttn_hdf5_column *c, int64_t n, const void *numbers);
 

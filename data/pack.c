@@ -244,6 +244,7 @@ ttn_status ttn_pack(const char *const *file, int n, const char *store, const ttn
     const ttn_store_kind kind = {
         .alphabet = rules->fasta.alphabet,
         .titin_version = rules->titin_version,
+        .packed_for = rules->packed_for,
         .has_excluded = rules->fasta.lowercase == TTN_LOWERCASE_EXCLUDE,
         .compressed = rules->is_compressed,
     };

@@ -18,6 +18,7 @@ typedef struct {
     int makes_clusters;
     ttn_cluster_rules cluster;
     const char *titin_version; /* stands in the store */
+    const char *packed_for;    /* the same; NULL: nothing */
 } ttn_pack_rules;
 
 /* The rows pack.compress and data.dedup; and all of the above but ids, makes_clusters and titin_version from their rows. */

@@ -156,12 +156,13 @@ static ttn_status copy_range(ttn_store *s, int64_t i, int64_t first, int64_t n, 
     }
     const int64_t b = block_of(s, i), begin = s->offset[s->block_first[b]];
     const int64_t n_block = s->offset[s->block_first[b + 1]] - begin;
+    ttn_error why = {0};
     pthread_mutex_lock(&s->lock);
-    ttn_status status = have_block(s, b, err);
+    ttn_status status = have_block(s, b, &why);
     if (status == TTN_OK)
         memcpy(into, s->block[b].token + (is_excluded ? n_block : 0) + (s->offset[i] - begin) + first, (size_t)n);
     pthread_mutex_unlock(&s->lock);
-    return status;
+    return status == TTN_OK ? TTN_OK : ttn_store_fail(s, status, &why, err);
 }
 
 static ttn_status copy_tokens(void *self, int64_t i, int64_t first, int64_t n, uint8_t *into, ttn_error *err)
@@ -224,10 +225,11 @@ int64_t ttn_store_offset(const ttn_store *s, int64_t i)
 /* One call into the file at a time. */
 static ttn_status read_locked(ttn_store *s, ttn_hdf5_array *a, int64_t first, int64_t n, void *into, ttn_error *err)
 {
+    ttn_error why = {0};
     pthread_mutex_lock(&s->lock);
-    ttn_status status = ttn_hdf5_array_read(a, first, n, into, err);
+    ttn_status status = ttn_hdf5_array_read(a, first, n, into, &why);
     pthread_mutex_unlock(&s->lock);
-    return status;
+    return status == TTN_OK ? TTN_OK : ttn_store_fail(s, status, &why, err);
 }
 
 ttn_status ttn_store_read(ttn_store *s, int64_t first, int64_t n, uint8_t *into, ttn_error *err)
@@ -238,7 +240,10 @@ ttn_status ttn_store_read(ttn_store *s, int64_t first, int64_t n, uint8_t *into,
         return TTN_OK;
     }
     ttn_status status = read_locked(s, s->tokens, first, n, into, err);
-    return status == TTN_OK ? check_tokens(s, into, n, err) : status;
+    if (status != TTN_OK) return status;
+    ttn_error why = {0};
+    status = check_tokens(s, into, n, &why);
+    return status == TTN_OK ? TTN_OK : ttn_store_fail(s, status, &why, err);
 }
 
 ttn_status ttn_store_hashes(ttn_store *s, int64_t first, int64_t n, int64_t *into, ttn_error *err)
@@ -262,9 +267,9 @@ static ttn_status read_texts(ttn_store *s, ttn_store_texts *l, int64_t i, ttn_er
     l->n = 0;
     ttn_status status = ttn_hdf5_array_read(l->offset, i, n + 1, l->from, err);
     if (status != TTN_OK) return status;
+    if (l->from[0] < 0) return ttn_store_damaged(s, "an offset of texts is negative", err);
     for (int64_t k = 0; k < n; k++)
-        if (l->from[k] < 0 || l->from[k] > l->from[k + 1])
-            return ttn_store_damaged(s, "the offsets of texts do not ascend", err);
+        if (l->from[k] > l->from[k + 1]) return ttn_store_damaged(s, "the offsets of texts do not ascend", err);
     if (l->from[n] > ttn_hdf5_array_count(l->bytes)) return ttn_store_damaged(s, "texts are missing", err);
     ttn_free(l->text);
     l->text = ttn_alloc_or_say(l->from[n] - l->from[0], 1, l->name, err);
@@ -290,14 +295,22 @@ static ttn_status find_text(ttn_store *s, ttn_store_texts *l, int64_t i, const c
     return TTN_OK;
 }
 
+static ttn_status get_text(ttn_store *s, ttn_store_texts *l, int64_t i, const char **ret, int64_t *ret_n,
+                           ttn_error *err)
+{
+    ttn_error why = {0};
+    const ttn_status status = find_text(s, l, i, ret, ret_n, &why);
+    return status == TTN_OK ? TTN_OK : ttn_store_fail(s, status, &why, err);
+}
+
 ttn_status ttn_store_id(ttn_store *s, int64_t i, const char **ret, int64_t *ret_n, ttn_error *err)
 {
-    return find_text(s, &s->id, i, ret, ret_n, err);
+    return get_text(s, &s->id, i, ret, ret_n, err);
 }
 
 ttn_status ttn_store_header(ttn_store *s, int64_t i, const char **ret, int64_t *ret_n, ttn_error *err)
 {
-    return find_text(s, &s->header, i, ret, ret_n, err);
+    return get_text(s, &s->header, i, ret, ret_n, err);
 }
 
 const ttn_store_facts *ttn_store_describe(const ttn_store *s)

@@ -5,7 +5,8 @@
  *     ttn_status status = ttn_store_open("uniref50.h5", 0, &store, err);
  *     ttn_sequences s = ttn_store_sequences(store);
  *
- * What is in it, S sequences with T residues in all; every list is in chunks with checksums (core/hdf5_write.h):
+ * What is in it, S sequences with T residues in all; every list is in chunks of at most 1 MiB, and NAME_xxh64 (i64) beside it
+ * has the checksum of each of its chunks (core/hdf5_write.h), with which all that is read is compared:
  *
  *     tokens          u8  (T)      residues as tokens of `alphabet`, sequence behind sequence, no specials
  *     excluded        u8  (T)      1: no loss for this residue (it was lower case); only with data.lowercase exclude-from-loss
@@ -22,10 +23,12 @@
  *     found_source, found_rule, found_is_fault, found_n, found_line, found_column     i64 (found)   what the reader counted in
  *                                  the files (ttn_store_finding); only where `found` is above 0
  *
- * and as attributes of the root: format "titin-store", format_version 1, titin_version, alphabet_name, sequences, residues,
- * duplicate_sequences, found (early stores lack these two);
- * cluster_k, cluster_kmers, cluster_seed, clusters where clusters were made; and NAME_xxh128, the checksum of each list of
- * numbers.
+ * and as attributes of the root: format "titin-store", format_version 2, titin_version, alphabet_name, sequences, residues,
+ * duplicate_sequences, found; cluster_k, cluster_kmers, cluster_seed, clusters where clusters were made; NAME_xxh128, the
+ * checksum of each list of numbers; and packed_for where titin train packed it for itself: what it was packed from and how, as
+ * a checksum.
+ *
+ * Version 1 had no NAME_xxh64, and what was changed in it could not be found while it was read: it is packed again.
  */
 #ifndef TTN_STORE_H
 #define TTN_STORE_H
@@ -36,7 +39,7 @@
 #include "data/alphabet.h"
 #include "data/sequences.h"
 
-enum { TTN_STORE_VERSION = 1 };
+enum { TTN_STORE_VERSION = 2 };
 #define TTN_STORE_FORMAT "titin-store"
 
 /* The row data.cache. */
@@ -75,9 +78,10 @@ typedef struct {
     int64_t clusters;                               /* how many */
     int64_t cluster_k, cluster_kmers, cluster_seed; /* see data/cluster.h */
     const char *titin_version;                      /* of the titin that packed it */
+    const char *packed_for;                         /* see above; "": it was packed to be kept */
     int64_t n_source;
     const ttn_store_source *source; /* (n_source) */
-    int has_findings;               /* 0: an early titin packed it, and the three that follow are not known */
+    int has_findings;               /* 0: the three that follow are not known */
     int64_t duplicates;             /* sequences that an earlier one equals (by their 64-bit hashes) */
     int64_t n_finding;
     const ttn_store_finding *finding; /* (n_finding) in the order of files */

@@ -29,6 +29,7 @@ typedef struct {
 struct ttn_store {
     ttn_hdf5_file *file;
     char name[TTN_TAIL_ROOM];
+    int is_known; /* it is a store, of this version: what else is wrong with it is damage */
     ttn_store_facts facts;
     ttn_alphabet own_alphabet; /* where it is none of titin's */
     ttn_store_source *source;
@@ -46,8 +47,14 @@ struct ttn_store {
     int64_t cache, cached; /* bytes that may be, and are, in blocks */
 };
 
-/* TTN_EFORMAT: "NAME: is no whole store: WHAT; pack it again". */
+/* TTN_EFORMAT: "NAME: is no whole store: WHAT". */
 ttn_status ttn_store_damaged(const ttn_store *s, const char *what, ttn_error *err);
+
+/* What went wrong inside, as the caller of the store gets it: with the name of the file, and what to do where that is
+ * damaged. Returns status. */
+ttn_status ttn_store_fail(const ttn_store *s, ttn_status status, const ttn_error *why, ttn_error *err);
+#define TTN_STORE_COPY_ADVICE \
+    "; titin packed it from data.train for its own use: remove it, and the next titin train packs it anew"
 
 /* How many bytes of memory a token takes. */
 int64_t ttn_store_bytes_a_token(const ttn_store *s);

@@ -10,7 +10,17 @@ enum { MOST_SOURCES = 1 << 24, SHARE_OF_MEMORY = 4 };
 
 ttn_status ttn_store_damaged(const ttn_store *s, const char *what, ttn_error *err)
 {
-    return TTN_FAIL(err, TTN_EFORMAT, "%s: is no whole store: %s; pack it again", s->name, what);
+    return TTN_FAIL(err, TTN_EFORMAT, "%s: is no whole store: %s", s->name, what);
+}
+
+ttn_status ttn_store_fail(const ttn_store *s, ttn_status status, const ttn_error *why, ttn_error *err)
+{
+    const size_t n = strlen(s->name);
+    const int is_named = strncmp(why->text, s->name, n) == 0 && why->text[n] == ':';
+    const char *advice = status != TTN_EFORMAT || !s->is_known ? ""
+                         : s->facts.packed_for[0]              ? TTN_STORE_COPY_ADVICE
+                                                               : "; pack it again";
+    return TTN_FAIL(err, status, "%s%s%s%s", is_named ? "" : s->name, is_named ? "" : ": ", why->text, advice);
 }
 
 /* ---- options ---- */
@@ -44,9 +54,9 @@ static ttn_status check_format(ttn_store *s, ttn_error *err)
     status = ttn_hdf5_get_integer(s->file, "format_version", &version, err);
     if (status != TTN_OK || version == TTN_STORE_VERSION) return status;
     return TTN_FAIL(err, TTN_EFORMAT,
-                    "%s: is a store of version %" PRId64 ", and this titin reads version %d; use a newer titin, or "
-                    "pack it again",
-                    s->name, version, TTN_STORE_VERSION);
+                    "%s: is a store of version %" PRId64 ", and this titin reads version %d; %s (titin data pack)",
+                    s->name, version, TTN_STORE_VERSION,
+                    version > TTN_STORE_VERSION ? "use a newer titin, or pack it again" : "pack it again");
 }
 
 /* Is the vocabulary the one that titin has under this name? */
@@ -68,6 +78,8 @@ static ttn_status get_alphabet(ttn_store *s, ttn_error *err)
     if (status != TTN_OK) return status;
     s->facts.alphabet = ttn_alphabet_find(name);
     if (is_same_alphabet(s->facts.alphabet, token, n)) return TTN_OK;
+    /* Its name is what is compared with data.alphabet. */
+    if (s->facts.alphabet) return ttn_store_damaged(s, "its alphabet is not what titin knows under that name", err);
     s->facts.alphabet = &s->own_alphabet;
     return ttn_alphabet_make(name, token, (int)n, &s->own_alphabet, err);
 }
@@ -78,8 +90,7 @@ static ttn_status open_list(ttn_store *s, const char *name, ttn_dtype type, int6
 {
     ttn_status status = ttn_hdf5_array_open(s->file, name, type, ret, err);
     if (status != TTN_OK || n < 0 || ttn_hdf5_array_count(*ret) == n) return status;
-    return TTN_FAIL(err, TTN_EFORMAT,
-                    "%s: is no whole store: '%s' has %" PRId64 " entries, and should have %" PRId64 "; pack it again",
+    return TTN_FAIL(err, TTN_EFORMAT, "%s: is no whole store: '%s' has %" PRId64 " entries, and should have %" PRId64,
                     s->name, name, ttn_hdf5_array_count(*ret), n);
 }
 
@@ -109,9 +120,11 @@ static ttn_status get_offsets(ttn_store *s, ttn_error *err)
 {
     const int64_t n = s->facts.sequences;
     ttn_hdf5_array *list = NULL;
-    s->offset = ttn_alloc_or_say(n + 1, sizeof *s->offset, "the offsets of a store", err);
-    if (!s->offset) return TTN_ENOMEM;
     ttn_status status = open_list(s, "offset", TTN_I64, n + 1, &list, err);
+    if (status == TTN_OK) {
+        s->offset = ttn_alloc_or_say(n + 1, sizeof *s->offset, "the offsets of a store", err);
+        if (!s->offset) status = TTN_ENOMEM;
+    }
     if (status == TTN_OK) status = ttn_hdf5_array_read(list, 0, n + 1, s->offset, err);
     ttn_hdf5_array_close(list);
     if (status != TTN_OK) return status;
@@ -119,9 +132,9 @@ static ttn_status get_offsets(ttn_store *s, ttn_error *err)
         return ttn_store_damaged(s, "the offsets do not reach from the first token to the last", err);
     int64_t shortest = INT64_MAX, longest = 0;
     for (int64_t i = 0; i < n; i++) {
+        /* Each is at least the one before it, and so none is negative: no difference can overflow. */
+        if (s->offset[i + 1] <= s->offset[i]) return ttn_store_damaged(s, "the offsets do not ascend", err);
         const int64_t residues = s->offset[i + 1] - s->offset[i];
-        if (s->offset[i] < 0 || s->offset[i + 1] <= s->offset[i])
-            return ttn_store_damaged(s, "the offsets do not ascend", err);
         shortest = residues < shortest ? residues : shortest;
         longest = residues > longest ? residues : longest;
     }
@@ -136,8 +149,10 @@ static ttn_status get_numbers(ttn_store *s, const char *name, size_t member, int
     ttn_hdf5_array *list = NULL;
     ttn_status status = open_list(s, name, TTN_I64, s->facts.n_source, &list, err);
     if (status == TTN_OK) status = ttn_hdf5_array_read(list, 0, s->facts.n_source, room, err);
-    for (int64_t i = 0; status == TTN_OK && i < s->facts.n_source; i++)
+    for (int64_t i = 0; status == TTN_OK && i < s->facts.n_source; i++) {
+        if (room[i] < 0) status = ttn_store_damaged(s, "a count of its files is negative", err);
         memcpy((char *)&s->source[i] + member, &room[i], sizeof room[i]);
+    }
     ttn_hdf5_array_close(list);
     return status;
 }
@@ -153,7 +168,7 @@ static ttn_status get_source_borders(ttn_store *s, int64_t *room, ttn_error *err
     if (room[0] != 0 || room[n] != s->facts.sequences)
         return ttn_store_damaged(s, "its files do not cover its sequences", err);
     for (int64_t i = 0; i < n; i++) {
-        if (room[i] < 0 || room[i + 1] < room[i]) return ttn_store_damaged(s, "its files are not in order", err);
+        if (room[i + 1] < room[i]) return ttn_store_damaged(s, "its files are not in order", err);
         s->source[i].first = room[i];
         s->source[i].n = room[i + 1] - room[i];
     }
@@ -279,17 +294,26 @@ static ttn_status get_clustering(ttn_store *s, ttn_error *err)
     if (status == TTN_OK) status = ttn_hdf5_get_integer(s->file, "cluster_k", &s->facts.cluster_k, err);
     if (status == TTN_OK) status = ttn_hdf5_get_integer(s->file, "cluster_kmers", &s->facts.cluster_kmers, err);
     if (status == TTN_OK) status = ttn_hdf5_get_integer(s->file, "cluster_seed", &s->facts.cluster_seed, err);
+    if (status == TTN_OK && (s->facts.clusters < 0 || s->facts.clusters > s->facts.sequences))
+        status = ttn_store_damaged(s, "its number of clusters is negative, or above that of its sequences", err);
     return status;
 }
 
 static ttn_status read_notes(ttn_store *s, ttn_error *err)
 {
+    s->facts.packed_for = "";
     ttn_status status = check_format(s, err);
+    s->is_known = status == TTN_OK;
+    if (status == TTN_OK && ttn_hdf5_has_note(s->file, "packed_for"))
+        status = ttn_hdf5_get_text(s->file, "packed_for", &s->facts.packed_for, err);
     if (status == TTN_OK) status = ttn_hdf5_get_text(s->file, "titin_version", &s->facts.titin_version, err);
     if (status == TTN_OK) status = ttn_hdf5_get_integer(s->file, "sequences", &s->facts.sequences, err);
     if (status == TTN_OK) status = ttn_hdf5_get_integer(s->file, "residues", &s->facts.residues, err);
     if (status == TTN_OK && (s->facts.sequences < 1 || s->facts.residues < s->facts.sequences))
         status = ttn_store_damaged(s, "it counts less than one sequence, or less than one residue in each", err);
+    /* Not more than the file has bytes for, as its lists show; but what is added to it before that must not overflow. */
+    if (status == TTN_OK && s->facts.residues == INT64_MAX)
+        status = ttn_store_damaged(s, "it counts more residues than there can be", err);
     return status;
 }
 
@@ -300,15 +324,10 @@ static int64_t usual_cache(void)
     return machine.ram.usable / SHARE_OF_MEMORY;
 }
 
-ttn_status ttn_store_open(const char *path, int64_t cache, ttn_store **ret, ttn_error *err)
+static ttn_status open_store(ttn_store *s, const char *path, ttn_error *err)
 {
-    *ret = NULL;
-    ttn_store *s = ttn_alloc_or_say(1, sizeof *s, "a store", err);
-    if (!s) return TTN_ENOMEM;
-    ttn_text_tail(path, s->name);
-    s->cache = cache > 0 ? cache : usual_cache();
     s->has_lock = pthread_mutex_init(&s->lock, NULL) == 0;
-    ttn_status status = s->has_lock ? TTN_OK : TTN_FAIL(err, TTN_ENOMEM, "%s: no memory for a lock", s->name);
+    ttn_status status = s->has_lock ? TTN_OK : TTN_FAIL(err, TTN_ENOMEM, "no memory for a lock");
     if (status == TTN_OK) status = ttn_hdf5_open(path, "a store of sequences", &s->file, err);
     if (status == TTN_OK) status = read_notes(s, err);
     if (status == TTN_OK) status = get_alphabet(s, err);
@@ -318,14 +337,28 @@ ttn_status ttn_store_open(const char *path, int64_t cache, ttn_store **ret, ttn_
     if (status == TTN_OK) status = get_findings(s, err);
     if (status == TTN_OK) status = get_clustering(s, err);
     if (status == TTN_OK) status = get_identity(s, err);
+    if (status != TTN_OK) return status;
+    const int fits = s->facts.residues <= s->cache / ttn_store_bytes_a_token(s);
+    return fits ? ttn_store_keep_all(s, err) : ttn_store_plan_blocks(s, err);
+}
+
+ttn_status ttn_store_open(const char *path, int64_t cache, ttn_store **ret, ttn_error *err)
+{
+    char shown[TTN_TAIL_ROOM];
+    ttn_error why = {0};
+    *ret = NULL;
+    ttn_text_tail(path, shown);
+    ttn_store *s = ttn_alloc(sizeof *s);
+    if (!s) return TTN_FAIL(err, TTN_ENOMEM, "%s: no memory to read it; end other programs", shown);
+    memcpy(s->name, shown, sizeof s->name);
+    s->cache = cache > 0 ? cache : usual_cache();
+    ttn_status status = open_store(s, path, &why);
     if (status == TTN_OK) {
-        const int fits = s->facts.residues <= s->cache / ttn_store_bytes_a_token(s);
-        status = fits ? ttn_store_keep_all(s, err) : ttn_store_plan_blocks(s, err);
-    }
-    if (status == TTN_OK)
         *ret = s;
-    else
-        ttn_store_close(s);
+        return TTN_OK;
+    }
+    status = ttn_store_fail(s, status, &why, err);
+    ttn_store_close(s);
     return status;
 }
 
@@ -377,8 +410,7 @@ static ttn_status verify_list(ttn_store *s, const char *name, ttn_dtype type, tt
     }
     ttn_hdf5_array_close(list);
     if (status != TTN_OK || ttn_hash_same(ttn_hash_final(hash), expected)) return status;
-    return TTN_FAIL(err, TTN_EFORMAT, "%s: '%s' is not what was packed: its checksum differs; pack it again", s->name,
-                    name);
+    return TTN_FAIL(err, TTN_EFORMAT, "%s: '%s' is not what was packed: its checksum differs", s->name, name);
 }
 
 ttn_status ttn_store_verify(ttn_store *s, ttn_error *err)
@@ -391,15 +423,16 @@ ttn_status ttn_store_verify(ttn_store *s, ttn_error *err)
         {"id_offset", TTN_I64}, {"header", TTN_U8},   {"header_offset", TTN_I64}, {"hash", TTN_I64},
         {"cluster", TTN_I64},
     };
-    uint8_t *piece = ttn_alloc_or_say(TTN_STORE_PIECE, 1, "a piece of a store", err);
+    ttn_error why = {0};
+    uint8_t *piece = ttn_alloc_or_say(TTN_STORE_PIECE, 1, "a piece of a store", &why);
     ttn_hash *hash = NULL;
-    ttn_status status = piece ? ttn_hash_create(&hash, err) : TTN_ENOMEM;
+    ttn_status status = piece ? ttn_hash_create(&hash, &why) : TTN_ENOMEM;
     pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < sizeof lists / sizeof *lists && status == TTN_OK; i++)
         if (ttn_hdf5_has_array(s->file, lists[i].name))
-            status = verify_list(s, lists[i].name, lists[i].type, hash, piece, err);
+            status = verify_list(s, lists[i].name, lists[i].type, hash, piece, &why);
     pthread_mutex_unlock(&s->lock);
     ttn_hash_destroy(hash);
     ttn_free(piece);
-    return status;
+    return status == TTN_OK ? TTN_OK : ttn_store_fail(s, status, &why, err);
 }

@@ -214,9 +214,7 @@ static void write_numbers(ttn_store_writer *w, const char *name, size_t member, 
         i--;
         memcpy(&room[i], (const char *)&e->source + member, sizeof room[i]);
     }
-    const ttn_hdf5_shape shape = {.desc = {.type = TTN_I64, .ndim = 1, .dim = {w->n_source}}};
-    ttn_hdf5_dataset(w->file, name, &shape);
-    ttn_hdf5_append(w->file, w->n_source, room);
+    ttn_hdf5_column_add(ttn_hdf5_column_create(w->file, name, TTN_I64, 0), w->n_source, room);
 }
 
 static void write_texts(ttn_store_writer *w, const char *name, size_t member, const char **room)
@@ -248,9 +246,7 @@ static ttn_status write_sources(ttn_store_writer *w, ttn_error *err)
         i--;
         number[i] = e->source.first;
     }
-    const ttn_hdf5_shape shape = {.desc = {.type = TTN_I64, .ndim = 1, .dim = {w->n_source + 1}}};
-    ttn_hdf5_dataset(w->file, "source_first", &shape);
-    ttn_hdf5_append(w->file, w->n_source + 1, number);
+    ttn_hdf5_column_add(ttn_hdf5_column_create(w->file, "source_first", TTN_I64, 0), w->n_source + 1, number);
     return TTN_OK;
 }
 
@@ -262,9 +258,7 @@ static void write_finding_numbers(ttn_store_writer *w, const char *name, size_t 
         i--;
         memcpy(&room[i], (const char *)&e->finding + member, sizeof room[i]);
     }
-    const ttn_hdf5_shape shape = {.desc = {.type = TTN_I64, .ndim = 1, .dim = {w->n_finding}}};
-    ttn_hdf5_dataset(w->file, name, &shape);
-    ttn_hdf5_append(w->file, w->n_finding, room);
+    ttn_hdf5_column_add(ttn_hdf5_column_create(w->file, name, TTN_I64, 0), w->n_finding, room);
 }
 
 static ttn_status write_findings(ttn_store_writer *w, ttn_error *err)
@@ -293,6 +287,7 @@ static void write_notes(ttn_store_writer *w)
 {
     ttn_hdf5 *h = w->file;
     ttn_hdf5_note_text(h, "/", "titin_version", w->kind.titin_version);
+    if (w->kind.packed_for && w->kind.packed_for[0]) ttn_hdf5_note_text(h, "/", "packed_for", w->kind.packed_for);
     ttn_hdf5_note_text(h, "/", "alphabet_name", w->kind.alphabet->name);
     ttn_hdf5_note_integer(h, "/", "sequences", w->n);
     ttn_hdf5_note_integer(h, "/", "residues", w->n_token);

@@ -18,6 +18,7 @@
 typedef struct {
     const ttn_alphabet *alphabet;
     const char *titin_version; /* which titin writes it; borrowed, as the alphabet */
+    const char *packed_for;    /* see data/store.h; NULL or "": nothing; borrowed */
     int has_excluded;          /* records say what was lower case */
     int compressed; /* gzip, for a store that is kept and not trained from: half the size, and ten times slower */
 } ttn_store_kind;

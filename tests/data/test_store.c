@@ -10,6 +10,7 @@
 #include "core/rng.h"
 #include "data/store.h"
 #include "data/store_write.h"
+#include "tests/data/forge.h"
 #include "tests/harness/files.h"
 #include "tests/harness/shim.h"
 #include "tests/harness/test.h"
@@ -19,7 +20,7 @@
 /* n sequences whose lengths, letters, ids and headers are functions of their number. */
 typedef struct {
     int64_t n, longest;
-    int has_excluded, compressed;
+    int has_excluded, compressed, has_clusters;
     int n_source;
 } sample;
 
@@ -72,7 +73,16 @@ static ttn_status add_sample(ttn_store_writer *w, const sample *s, ttn_error *er
     free(token);
     free(lower);
     const ttn_store_source last = {.name = "folder/b.fa.gz", .link = "/data/b.fa.gz", .hash = "11", .skipped = 3};
-    return status == TTN_OK ? ttn_store_end_source(w, &last, err) : status;
+    if (status == TTN_OK) status = ttn_store_end_source(w, &last, err);
+    if (status != TTN_OK || !s->has_clusters) return status;
+    int64_t *key = malloc((size_t)s->n * sizeof *key);
+    if (!key) return TTN_FAIL(err, TTN_ENOMEM, "no memory for clusters");
+    for (int64_t i = 0; i < s->n; i++)
+        key[i] = i / 2;
+    const ttn_store_clustering how = {.k = 8, .kmers = 20, .seed = 0, .n = (s->n + 1) / 2};
+    status = ttn_store_set_clusters(w, &how, key, err);
+    free(key);
+    return status;
 }
 
 static ttn_status write_store(const char *path, const sample *s, ttn_error *err)
@@ -284,16 +294,27 @@ typedef enum {
     RIGHT,
     OTHER_FORMAT,
     NEWER_VERSION,
+    OLDER_VERSION,
     NO_SEQUENCES,
     TOO_MANY_SEQUENCES,
+    ALL_SEQUENCES_THERE_CAN_BE,
+    ALL_RESIDUES_THERE_CAN_BE,
     OFFSET_BACK,
+    OFFSET_NEGATIVE,
     OFFSET_NOT_FROM_ZERO,
     OFFSET_SHORT,
     TOKEN_TOO_LARGE,
     NO_SOURCE_NAMES,
     SOURCES_SHORT,
     SOURCES_BACK,
+    SOURCES_NEGATIVE,
+    COUNT_NEGATIVE,
+    OTHER_ALPHABET,
+    EMPTY_ALPHABET,
+    NO_UNKNOWN,
     FEW_ALPHABET,
+    TEXTS_BACK,
+    TEXTS_MISSING,
     NO_CHECKSUM_TEXT,
     WRONG_CHECKSUM,
     FINDINGS_SHORT,
@@ -333,17 +354,34 @@ static void write_wrong(const char *path, wrongness what)
     ttn_error err = {0};
     const ttn_alphabet *a = ttn_alphabet_find("esm");
     const uint8_t token[3] = {a->map['M'], what == TOKEN_TOO_LARGE ? 33 : a->map['K'], a->map['A']};
-    const int64_t offset[3] = {what == OFFSET_NOT_FROM_ZERO, what == OFFSET_BACK ? 3 : 2, what == OFFSET_SHORT ? 2 : 3};
-    const int64_t text[3] = {0, 1, 2}, zero = 0, first[2] = {what == SOURCES_BACK, what == SOURCES_SHORT ? 1 : 2};
+    const int64_t offset[3] = {what == OFFSET_NOT_FROM_ZERO,
+                               what == OFFSET_BACK       ? 3
+                               : what == OFFSET_NEGATIVE ? INT64_MIN
+                                                         : 2,
+                               what == OFFSET_SHORT ? 2 : 3};
+    const int64_t text[3] = {0, what == TEXTS_BACK ? INT64_MIN : 1, what == TEXTS_MISSING ? INT64_MAX : 2};
+    const int64_t zero = 0, count = what == COUNT_NEGATIVE ? INT64_MIN : 0;
+    const int64_t first[2] = {what == SOURCES_BACK       ? 1
+                              : what == SOURCES_NEGATIVE ? INT64_MIN
+                                                         : 0,
+                              what == SOURCES_SHORT ? 1 : 2};
+    static const char *const vocabulary[] = {"<cls>", "L", "A", "G", "V", "S", "E", "R", "T", "I", "D",
+                                             "P",     "K", "Q", "N", "F", "Y", "M", "H", "W", "C"};
     const int64_t hash[2] = {5, 6};
     const char *const source[] = {"a.fa"}, *const nothing[] = {""};
     assert_ok(ttn_hdf5_create(path, &h, &err), &err);
     ttn_hdf5_note_text(h, "/", "format", what == OTHER_FORMAT ? "titin-maps" : "titin-store");
-    ttn_hdf5_note_integer(h, "/", "format_version", what == NEWER_VERSION ? 2 : 1);
+    ttn_hdf5_note_integer(h, "/", "format_version", what == NEWER_VERSION ? 3 : what == OLDER_VERSION ? 1 : 2);
     ttn_hdf5_note_text(h, "/", "titin_version", "9");
-    ttn_hdf5_note_text(h, "/", "alphabet_name", "esm");
-    ttn_hdf5_note_integer(h, "/", "sequences", what == NO_SEQUENCES ? 0 : what == TOO_MANY_SEQUENCES ? 3 : 2);
-    ttn_hdf5_note_integer(h, "/", "residues", 3);
+    const int is_own = what == EMPTY_ALPHABET || what == NO_UNKNOWN || what == FEW_ALPHABET;
+    ttn_hdf5_note_text(h, "/", "alphabet_name", is_own ? "own" : "esm");
+    ttn_hdf5_note_integer(h, "/", "sequences",
+                          what == NO_SEQUENCES                 ? 0
+                          : what == TOO_MANY_SEQUENCES         ? 3
+                          : what == ALL_SEQUENCES_THERE_CAN_BE ? INT64_MAX
+                                                               : 2);
+    const int is_all = what == ALL_SEQUENCES_THERE_CAN_BE || what == ALL_RESIDUES_THERE_CAN_BE;
+    ttn_hdf5_note_integer(h, "/", "residues", is_all ? INT64_MAX : 3);
     char sum[TTN_HASH_TEXT];
     ttn_hash_print(ttn_hash128_of(token, sizeof token), sum);
     if (what == WRONG_CHECKSUM) sum[3] = sum[3] == '0' ? '1' : '0';
@@ -358,7 +396,14 @@ static void write_wrong(const char *path, wrongness what)
     ttn_hdf5_note_text(h, "/", "id_xxh128", ttn_hash_print(ttn_hash128_of("ab", 2), sum));
     ttn_hdf5_note_text(h, "/", "header_xxh128", ttn_hash_print(ttn_hash128_of("ab", 2), sum));
     ttn_hdf5_note_text(h, "/", "hash_xxh128", ttn_hash_print(ttn_hash128_of(hash, sizeof hash), sum));
-    ttn_hdf5_texts(h, "alphabet", a->token, what == FEW_ALPHABET ? 5 : a->n);
+    if (what == NO_UNKNOWN)
+        ttn_hdf5_texts(h, "alphabet", vocabulary, sizeof vocabulary / sizeof *vocabulary);
+    else
+        ttn_hdf5_texts(h, "alphabet", a->token,
+                       what == FEW_ALPHABET     ? 5
+                       : what == EMPTY_ALPHABET ? 0
+                       : what == OTHER_ALPHABET ? a->n - 1
+                                                : a->n);
     ttn_hdf5_texts(h, "source", source, what != NO_SOURCE_NAMES);
     ttn_hdf5_texts(h, "source_link", nothing, 1);
     ttn_hdf5_texts(h, "source_xxh128", nothing, 1);
@@ -366,7 +411,7 @@ static void write_wrong(const char *path, wrongness what)
     write_list(h, "source_unpacked", TTN_I64, 1, &zero);
     write_list(h, "source_records", TTN_I64, 1, &zero);
     write_list(h, "source_skipped", TTN_I64, 1, &zero);
-    write_list(h, "source_dropped", TTN_I64, 1, &zero);
+    write_list(h, "source_dropped", TTN_I64, 1, &count);
     write_list(h, "source_first", TTN_I64, 2, first);
     write_list(h, "tokens", TTN_U8, 3, token);
     write_list(h, "offset", TTN_I64, 3, offset);
@@ -386,16 +431,27 @@ static void what_contradicts_itself_is_refused(void **state)
     static const char *const told[N_WRONG] = {
         [RIGHT] = "",
         [OTHER_FORMAT] = "is no store of sequences, but 'titin-maps'",
-        [NEWER_VERSION] = "is a store of version 2, and this titin reads version 1",
+        [NEWER_VERSION] = "is a store of version 3, and this titin reads version 2; use a newer titin",
+        [OLDER_VERSION] = "is a store of version 1, and this titin reads version 2; pack it again",
         [NO_SEQUENCES] = "it counts less than one sequence",
         [TOO_MANY_SEQUENCES] = "'id_offset' has 3 entries, and should have 4",
+        [ALL_SEQUENCES_THERE_CAN_BE] = "it counts more residues than there can be",
+        [ALL_RESIDUES_THERE_CAN_BE] = "it counts more residues than there can be",
         [OFFSET_BACK] = "the offsets do not ascend",
+        [OFFSET_NEGATIVE] = "the offsets do not ascend",
         [OFFSET_NOT_FROM_ZERO] = "the offsets do not reach",
         [OFFSET_SHORT] = "the offsets do not reach",
         [TOKEN_TOO_LARGE] = "a token is beyond the alphabet",
         [NO_SOURCE_NAMES] = "'source_link' holds more texts than is possible",
         [SOURCES_SHORT] = "its files do not cover its sequences",
         [SOURCES_BACK] = "its files do not cover its sequences",
+        [SOURCES_NEGATIVE] = "its files do not cover its sequences",
+        [COUNT_NEGATIVE] = "a count of its files is negative",
+        [OTHER_ALPHABET] = "its alphabet is not what titin knows under that name",
+        [EMPTY_ALPHABET] = "a vocabulary of 0 tokens",
+        [NO_UNKNOWN] = "the vocabulary has neither '<unk>'",
+        [TEXTS_BACK] = "the offsets of texts do not ascend",
+        [TEXTS_MISSING] = "texts are missing",
         [FEW_ALPHABET] = "the vocabulary has no token",
         [NO_CHECKSUM_TEXT] = "a checksum is none",
         [WRONG_CHECKSUM] = "'tokens' is not what was packed",
@@ -410,12 +466,20 @@ static void what_contradicts_itself_is_refused(void **state)
         ttn_store *store;
         ttn_error err = {0};
         write_wrong(in_folder("wrong.h5"), what);
+        const char *text;
+        int64_t n;
         ttn_status status = ttn_store_open(in_folder("wrong.h5"), 0, &store, &err);
+        if (status == TTN_OK) status = ttn_store_id(store, 0, &text, &n, &err);
+        if (status == TTN_OK) status = ttn_store_header(store, 0, &text, &n, &err);
         if (status == TTN_OK) status = ttn_store_verify(store, &err);
-        if (what == RIGHT)
+        if (status == TTN_OK) status = ttn_store_verify(store, &err);
+        if (what == RIGHT) {
             assert_ok(status, &err);
-        else
+        } else {
             assert_fails(status, TTN_EFORMAT, &err, told[what]);
+            assert_contains(err.text, "wrong.h5: ");
+            assert_true(what == OTHER_FORMAT || strstr(err.text, "pack it again"));
+        }
         ttn_store_close(store);
     }
 }
@@ -423,11 +487,11 @@ static void what_contradicts_itself_is_refused(void **state)
 /* ---- damage ---- */
 
 /* Everything that is read from a store, as one number. */
-static ttn_status hash_store(const char *path, uint64_t *ret, ttn_error *err)
+static ttn_status hash_store_in(const char *path, int64_t cache, uint64_t *ret, ttn_error *err)
 {
     ttn_store *s;
     uint8_t room[1000];
-    ttn_status status = ttn_store_open(path, 1 << 20, &s, err);
+    ttn_status status = ttn_store_open(path, cache, &s, err);
     if (status != TTN_OK) return status;
     const ttn_store_facts *f = ttn_store_describe(s);
     const ttn_sequences q = ttn_store_sequences(s);
@@ -451,13 +515,148 @@ static ttn_status hash_store(const char *path, uint64_t *ret, ttn_error *err)
         if (status == TTN_OK) hash = ttn_hash64(text, (size_t)n, hash);
     }
     int64_t *number = calloc((size_t)q.n, sizeof *number);
-    if (!number) status = TTN_FAIL(err, TTN_ENOMEM, "no memory for hashes");
+    if (!number) status = TTN_FAIL(err, TTN_ENOMEM, "%s: no memory for hashes", path);
     if (status == TTN_OK) status = ttn_store_hashes(s, 0, q.n, number, err);
+    if (number) hash = ttn_hash64(number, (size_t)q.n * sizeof *number, hash);
+    if (status == TTN_OK && f->has_clusters) status = ttn_store_clusters(s, 0, q.n, number, err);
     if (number) hash = ttn_hash64(number, (size_t)q.n * sizeof *number, hash);
     free(number);
     ttn_store_close(s);
     *ret = hash;
     return status;
+}
+
+static ttn_status hash_store(const char *path, uint64_t *ret, ttn_error *err)
+{
+    return hash_store_in(path, 1 << 20, ret, err);
+}
+
+/* ---- stores that another program has changed ---- */
+
+static void copy_file(const char *from, const char *to)
+{
+    size_t n;
+    char *bytes = get_file(from, &n);
+    FILE *f = fopen(to, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+    free(bytes);
+}
+
+/* Each list with each forgery, in little memory. */
+static int read_forgeries(void *arg)
+{
+    static const char *const told[N_FORGERY] = {
+        [FORGE_LONGER] = "says that it has 268435456 entries, more than a file of",
+        [FORGE_NOT_WRITTEN] = "has 0 of its 1 chunks in the file",
+        [FORGE_LARGE_CHUNK] = "is not stored in chunks with checksums, as titin does",
+        [FORGE_SMALL_CHUNKS] = "is not stored in chunks with checksums, as titin does",
+        [FORGE_CHANGED] = "is not what was written: the checksum of entries 0 to",
+    };
+    char *list[FORGE_MAX_LISTS], path[5000];
+    snprintf(path, sizeof path, "%s", in_folder("forged.h5"));
+    const int n = forge_lists(arg, list);
+    assert_int_equal(n, 2 * 19); /* 9 lists, 7 of files, 3 of texts, ... and their checksums */
+    for (int i = 0; i < n; i++)
+        for (int how = 0; how < N_FORGERY; how++) {
+            uint64_t hash;
+            copy_file(arg, path);
+            if (!forge(path, list[i], how)) continue;
+            for (int64_t cache = 1; cache <= 1 << 20; cache <<= 20) {
+                ttn_error err = {0};
+                /* A checksum that was changed: of a list that is right. */
+                const int is_sum = strstr(list[i], "_xxh64") != NULL;
+                assert_fails(hash_store_in(path, cache, &hash, &err), TTN_EFORMAT, &err, told[how]);
+                assert_contains(err.text, "forged.h5: ");
+                assert_contains(err.text, "pack it again");
+                if (how != FORGE_CHANGED || !is_sum) assert_contains(err.text, list[i]);
+            }
+        }
+    for (int i = 0; i < n; i++)
+        free(list[i]);
+    return 0;
+}
+
+static void what_another_program_has_changed_is_found_as_it_is_read(void **state)
+{
+    (void)state;
+    const sample s = {.n = 40, .longest = 200, .has_excluded = 1, .has_clusters = 1, .n_source = 2};
+    char path[5000];
+    snprintf(path, sizeof path, "%s", make_store("good.h5", &s)); /* the child's folder is another */
+    const ttn_child_limit limit = {.seconds = 300, .address_space = 1500000000};
+    ttn_child child = run_in_child(limit, read_forgeries, path);
+    if (!child.exited || child.exit_code != 0) fail_msg("signal %d: %s", child.signal, child.output);
+}
+
+/* Also where memory is short. */
+static void every_failure_of_reading_names_the_file(void **state)
+{
+    (void)state;
+    const sample s = {.n = 40, .longest = 200, .has_excluded = 1, .compressed = 1, .has_clusters = 1, .n_source = 2};
+    const char *path = make_store("named.h5", &s);
+    for (int64_t cache = 1; cache <= 1 << 20; cache <<= 20) {
+        int64_t nth = 1;
+        for (int hit = 1; hit; nth++) {
+            uint64_t hash;
+            ttn_error err = {0};
+            shim_arm(SHIM_ALLOC, nth, SHIM_FAIL, ENOMEM, 0);
+            const ttn_status status = hash_store_in(path, cache, &hash, &err);
+            hit = shim_was_hit();
+            shim_disarm();
+            if (!hit) assert_ok(status, &err);
+            if (status != TTN_OK) assert_fails(status, TTN_ENOMEM, &err, "named.h5: ");
+        }
+        assert_true(nth > 60);
+    }
+}
+
+/* Only the part that is read is compared: the first chunk of three is good, a token in the last one is another. */
+static void only_what_is_read_is_compared(void **state)
+{
+    (void)state;
+    const sample s = {.n = 100, .longest = 50000, .n_source = 1};
+    const char *path = make_store("large.h5", &s);
+    forge(path, "tokens", FORGE_CHANGED);
+    ttn_store *store = open_store(path, 1); /* it does not fit, so that nothing is read yet */
+    const ttn_sequences q = ttn_store_sequences(store);
+    uint8_t *room = malloc((size_t)s.longest);
+    assert_non_null(room);
+    assert_true(ttn_store_describe(store)->residues > 2 << 20);
+    check_sequence(&q, &s, 0, room);
+    check_sequence(&q, &s, 20, room);
+    ttn_error err = {0};
+    assert_fails(q.tokens(q.self, s.n - 1, 0, 1, room, &err), TTN_EFORMAT, &err, "'tokens' is not what was written");
+    err = (ttn_error){0};
+    assert_fails(ttn_store_read(store, 2 << 20, 1, room, &err), TTN_EFORMAT, &err, "large.h5: 'tokens' is not what");
+    err = (ttn_error){0};
+    assert_fails(ttn_store_verify(store, &err), TTN_EFORMAT, &err, "large.h5: 'tokens' is not what was written");
+    check_sequence(&q, &s, 1, room);
+    ttn_store_close(store);
+    free(room);
+}
+
+/* A claim that agrees with itself: 2^62 residues, in a list of that length of which nothing is there. */
+static void a_store_cannot_have_more_than_its_file(void **state)
+{
+    (void)state;
+    const sample s = {.n = 40, .longest = 200, .n_source = 1};
+    const char *path = make_store("claims.h5", &s);
+    const int64_t many = (int64_t)1 << 62;
+    hid_t file = forge_open(path);
+    forge_list(file, "tokens", H5T_STD_U8LE, (hsize_t)many, 1 << 20, NULL);
+    H5Fclose(file);
+    forge_integer(path, "residues", many);
+    ttn_store *store;
+    ttn_error err = {0};
+    assert_fails(ttn_store_open(path, 0, &store, &err), TTN_EFORMAT, &err,
+                 "claims.h5: 'tokens' says that it has 4611686018427387904 entries, more than a file of ");
+}
+
+/* `titin` is given what this makes: tests/data/test_pack.sh, tests/train/test_train.sh. */
+static int change_list(int argc, char **argv)
+{
+    return argc == 2 && forge(argv[0], argv[1], FORGE_CHANGED) ? 0 : 2;
 }
 
 /* In a child: HDF5 loses memory over some of these files, and may crash. */
@@ -501,7 +700,7 @@ static int read_mutants(void *arg)
 static void a_damaged_store_is_refused_or_the_same(void **state)
 {
     (void)state;
-    const sample s = {.n = 40, .longest = 200, .has_excluded = 1, .n_source = 2};
+    const sample s = {.n = 40, .longest = 200, .has_excluded = 1, .has_clusters = 1, .n_source = 2};
     char path[5000];
     snprintf(path, sizeof path, "%s", make_store("mutated.h5", &s)); /* the child's folder is another */
     ttn_child child = run_in_child((ttn_child_limit){.seconds = 300}, read_mutants, path);
@@ -575,6 +774,7 @@ static void a_full_disk_is_a_sentence_and_no_store(void **state)
 
 int main(int argc, char **argv)
 {
+    ttn_test_child("change", change_list);
     ttn_test_start(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_packed_is_what_is_read),
@@ -584,6 +784,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(same_sequences_are_the_same_bytes),
         cmocka_unit_test(an_empty_store_is_refused_and_leaves_nothing),
         cmocka_unit_test(what_contradicts_itself_is_refused),
+        cmocka_unit_test(what_another_program_has_changed_is_found_as_it_is_read),
+        cmocka_unit_test(every_failure_of_reading_names_the_file),
+        cmocka_unit_test(only_what_is_read_is_compared),
+        cmocka_unit_test(a_store_cannot_have_more_than_its_file),
         cmocka_unit_test(a_damaged_store_is_refused_or_the_same),
         cmocka_unit_test(a_pack_that_fails_leaves_the_previous_store),
         cmocka_unit_test(a_full_disk_is_a_sentence_and_no_store),

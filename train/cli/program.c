@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/hdf5_read.h"
 #include "train/cli/command.h"
 #include "train/cli/program.h"
 
@@ -54,5 +55,6 @@ static int run(int argc, char **argv, int reexec)
 
 int ttn_program_run(int argc, char **argv, int reexec)
 {
+    ttn_hdf5_be_quiet_at_exit();
     return finish(run(argc, argv, reexec));
 }
