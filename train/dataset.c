@@ -18,7 +18,7 @@
 
 struct ttn_dataset {
     char path[PATH_MAX];
-    ttn_store *store;
+    ttn_store *store; /* NULL: not open yet */
     ttn_sequences sequences;
     ttn_subset *train, *valid;
     const char *split;  /* borrowed from the values */
@@ -89,10 +89,15 @@ int ttn_dataset_is_store(const char *path)
     return begins_as_store(head, n);
 }
 
-/* All bytes of a file into the hash; whether it begins as a store does. */
-static ttn_status hash_file(ttn_hash *h, const char *path, unsigned char *room, int *ret_is_store, ttn_error *err)
+/* Of a file: its checksum, and what it begins as. */
+typedef struct {
+    ttn_hash128 hash;
+    int is_store, is_gzip;
+} file_facts;
+
+static ttn_status hash_file(ttn_hash *h, const char *path, unsigned char *room, file_facts *ret, ttn_error *err)
 {
-    *ret_is_store = 0;
+    *ret = (file_facts){0};
     if (strcmp(path, "-") == 0)
         return TTN_FAIL(err, TTN_EINVAL,
                         "data.train: standard input can be read once, and a run reads its data many times: pack it "
@@ -101,15 +106,20 @@ static ttn_status hash_file(ttn_hash *h, const char *path, unsigned char *room, 
     if (fd < 0) return cannot(path, "opened", errno, err);
     ttn_status status = TTN_OK;
     int64_t at = 0;
-    while (status == TTN_OK && !*ret_is_store) {
+    ttn_hash_reset(h);
+    while (status == TTN_OK && !ret->is_store) {
         const ssize_t n = ttn_disk_read_at(fd, room, PIECE, at);
         if (n < 0) status = cannot(path, "read", errno, err);
         if (n <= 0) break;
-        *ret_is_store = at == 0 && begins_as_store(room, n);
+        if (at == 0) {
+            ret->is_store = begins_as_store(room, n);
+            ret->is_gzip = n >= 2 && room[0] == 0x1F && room[1] == 0x8B;
+        }
         ttn_hash_update(h, room, (size_t)n);
         at += n;
     }
     ttn_disk_close(fd);
+    ret->hash = ttn_hash_final(h);
     return status;
 }
 
@@ -130,17 +140,16 @@ static void hash_rows(ttn_hash *h, const ttn_values *v, const ttn_option *row, i
     }
 }
 
-/* *ret_is_store: the only file is a store, and nothing is to be packed. */
-static ttn_status hash_all(const ttn_values *v, const ttn_files *file, const ttn_pack_rules *rules, ttn_hash128 *ret,
-                           int *ret_is_store, ttn_error *err)
+/* fact: (file->n). The checksum of all that packing depends on; nothing is to be packed where the only file is a store. */
+static ttn_status hash_all(const ttn_values *v, const ttn_files *file, const ttn_pack_rules *rules, file_facts *fact,
+                           ttn_hash128 *ret, ttn_error *err)
 {
     ttn_hash *h = NULL;
     unsigned char *room = ttn_alloc_or_say(PIECE, 1, "reading data.train", err);
     ttn_status status = room ? ttn_hash_create(&h, err) : TTN_ENOMEM;
-    *ret_is_store = 0;
     for (int i = 0; i < file->n && status == TTN_OK; i++) {
-        status = hash_file(h, file->file[i], room, ret_is_store, err);
-        if (status == TTN_OK && *ret_is_store && file->n > 1)
+        status = hash_file(h, file->file[i], room, &fact[i], err);
+        if (status == TTN_OK && fact[i].is_store && file->n > 1)
             status = TTN_FAIL(err, TTN_EINVAL,
                               "data.train: %s is a store, and stands beside other files: name it alone, or pack all of "
                               "them from their sequences",
@@ -148,6 +157,9 @@ static ttn_status hash_all(const ttn_values *v, const ttn_files *file, const ttn
     }
     if (status == TTN_OK) {
         const int64_t number[] = {TTN_STORE_VERSION, rules->makes_clusters, file->n};
+        ttn_hash_reset(h);
+        for (int i = 0; i < file->n; i++)
+            ttn_hash_update(h, &fact[i].hash, sizeof fact[i].hash);
         ttn_hash_update(h, number, sizeof number);
         hash_rows(h, v, ttn_fasta_options, ttn_fasta_n_options);
         hash_rows(h, v, ttn_pack_options, ttn_pack_n_options);
@@ -169,11 +181,11 @@ static void stem_of(const char *path, char *ret, size_t room)
     if (!ret[0]) snprintf(ret, room, "data");
 }
 
-static ttn_status name_store(ttn_dataset *d, const char *folder, const char *first, ttn_hash128 hash, ttn_error *err)
+static ttn_status name_store(ttn_dataset *d, const char *folder, const char *first, const char *key, ttn_error *err)
 {
-    char stem[64], key[TTN_HASH_TEXT];
+    char stem[64];
     stem_of(first, stem, sizeof stem);
-    const int n = snprintf(d->path, sizeof d->path, "%s/%s-%.16s.h5", folder, stem, ttn_hash_print(hash, key));
+    const int n = snprintf(d->path, sizeof d->path, "%s/%s-%.16s.h5", folder, stem, key);
     if (n >= (int)sizeof d->path) return TTN_FAIL(err, TTN_EINVAL, "%s: the path is too long", folder);
     return TTN_OK;
 }
@@ -193,19 +205,9 @@ static int is_store_name(void *ctx, const char *name)
     return n > 3 && strcmp(name + n - 3, ".h5") == 0;
 }
 
-static ttn_status pack(ttn_dataset *d, const ttn_files *file, const ttn_pack_rules *rules, const ttn_dataset_options *o,
-                       ttn_error *err)
+static ttn_status pack(const ttn_dataset *d, const ttn_files *file, const ttn_pack_rules *rules,
+                       const ttn_dataset_options *o, ttn_error *err)
 {
-    struct stat about;
-    /* Of other data as well: their name comes never again. */
-    ttn_atomic_sweep_dead(o->folder, is_store_name, NULL, o->log);
-    if (is_there(d->path)) return TTN_OK;
-    if (lstat(d->path, &about) == 0) /* packing would write to what a link leads to */
-        return TTN_FAIL(
-            err, TTN_EINVAL,
-            "%s: is a link that leads nowhere, or cannot be opened, and the packed sequences are to have this "
-            "name: remove it",
-            d->path);
     ttn_pack_facts facts;
     int made;
     ttn_status status = TTN_OK;
@@ -218,10 +220,65 @@ static ttn_status pack(ttn_dataset *d, const ttn_files *file, const ttn_pack_rul
     return status;
 }
 
+/* Was the store packed from these files, by these rules? Its name says so, but another may have been given the name. A
+ * compressed file's checksum is in packed_for alone: the store has that of what it unpacks to. */
+static int is_packed_from(const ttn_store *s, int n, const file_facts *fact, const char *key)
+{
+    const ttn_store_facts *f = ttn_store_describe(s);
+    int is = strcmp(f->packed_for, key) == 0 && f->n_source == n;
+    for (int i = 0; is && i < n; i++) {
+        char hash[TTN_HASH_TEXT];
+        is = fact[i].is_gzip || strcmp(f->source[i].hash, ttn_hash_print(fact[i].hash, hash)) == 0;
+    }
+    return is;
+}
+
+/* What is at d->path is not the packed copy: `why`; NULL: it cannot be opened. May it be replaced? */
+static ttn_status make_way(const ttn_dataset *d, const char *why, const ttn_dataset_options *o, ttn_error *err)
+{
+    struct stat about;
+    if (lstat(d->path, &about) != 0) return TTN_OK;
+    if (S_ISLNK(about.st_mode)) /* packing would write to what it leads to */
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "%s: is a link that leads %s%s, and the packed sequences are to have this name: remove it",
+                        d->path, why ? "to a store that " : "nowhere, or to what cannot be opened", why ? why : "");
+    ttn_log_say(o->log, TTN_LOG_WARNING, "%s: %s; data.train is packed anew", d->path, why ? why : "cannot be opened");
+    return TTN_OK;
+}
+
+/* The packed copy of `file` is at d->path, and open. One that is damaged, or another store, is replaced: it is titin's own,
+ * and made from files that are there. */
+static ttn_status open_copy(ttn_dataset *d, const ttn_files *file, const file_facts *fact, const ttn_pack_rules *rules,
+                            int64_t cache, const ttn_dataset_options *o, ttn_error *err)
+{
+    const char *why = NULL;
+    /* What killed packing left, of other data as well: their name comes never again. */
+    ttn_atomic_sweep_dead(o->folder, is_store_name, NULL, o->log);
+    if (is_there(d->path)) {
+        ttn_error refused = {0};
+        const ttn_status status = ttn_store_open(d->path, cache, &d->store, &refused);
+        if (status == TTN_OK && is_packed_from(d->store, file->n, fact, rules->packed_for)) return TTN_OK;
+        if (status != TTN_OK && status != TTN_EFORMAT) return TTN_FAIL(err, status, "%s", refused.text);
+        why = d->store ? "was not packed from the files of data.train" : "is damaged";
+        ttn_store_close(d->store);
+        d->store = NULL;
+    }
+    ttn_status status = make_way(d, why, o, err);
+    if (status == TTN_OK) status = pack(d, file, rules, o, err);
+    return status == TTN_OK ? ttn_store_open(d->path, cache, &d->store, err) : status;
+}
+
 static ttn_status set_path(ttn_dataset *d, const char *path, ttn_error *err)
 {
     if (snprintf(d->path, sizeof d->path, "%s", path) < (int)sizeof d->path) return TTN_OK;
     return TTN_FAIL(err, TTN_EINVAL, "data.train: the path is too long");
+}
+
+/* A store, as it is. */
+static ttn_status open_store(ttn_dataset *d, const char *path, int64_t cache, ttn_error *err)
+{
+    const ttn_status status = set_path(d, path, err);
+    return status == TTN_OK ? ttn_store_open(d->path, cache, &d->store, err) : status;
 }
 
 /* What data.train names, folders and patterns put in order. *ret is to be dropped, also after a failure. */
@@ -279,32 +336,38 @@ static ttn_status find_valid_file(ttn_dataset *d, const ttn_files *files, const 
                     wanted, files->file[0], wanted);
 }
 
-/* Sets d->path, and makes sure that the store is there. */
-static ttn_status pack_files(ttn_dataset *d, const ttn_values *v, const ttn_files *files, const ttn_split_rules *split,
-                             const ttn_dataset_options *o, ttn_error *err)
+/* The store among the files, or the packed copy of all of them, is open. */
+static ttn_status open_files(ttn_dataset *d, const ttn_values *v, const ttn_files *files, const ttn_split_rules *split,
+                             int64_t cache, const ttn_dataset_options *o, ttn_error *err)
 {
     ttn_pack_rules rules;
     ttn_hash128 hash;
-    int is_store;
+    char key[TTN_HASH_TEXT];
     const ttn_option_reader reader = ttn_values_reader(v);
     ttn_status status = find_valid_file(d, files, split, err);
     if (status == TTN_OK) status = ttn_pack_rules_of(&reader, &rules, err);
     if (status != TTN_OK) return status;
     rules.makes_clusters = split->kind == TTN_SPLIT_CLUSTER;
     rules.titin_version = o->titin_version;
-    status = hash_all(v, files, &rules, &hash, &is_store, err);
-    if (status != TTN_OK) return status;
-    if (is_store) return set_path(d, files->file[0], err);
-    status = name_store(d, o->folder, files->file[0], hash, err);
-    return status == TTN_OK ? pack(d, files, &rules, o, err) : status;
+    rules.packed_for = key;
+    file_facts *fact = ttn_alloc_or_say(files->n, sizeof *fact, "the list data.train", err);
+    status = fact ? hash_all(v, files, &rules, fact, &hash, err) : TTN_ENOMEM;
+    if (status == TTN_OK && fact[0].is_store) {
+        status = open_store(d, files->file[0], cache, err);
+    } else if (status == TTN_OK) {
+        status = name_store(d, o->folder, files->file[0], ttn_hash_print(hash, key), err);
+        if (status == TTN_OK) status = open_copy(d, files, fact, &rules, cache, o, err);
+    }
+    ttn_free(fact);
+    return status;
 }
 
-static ttn_status find_store(ttn_dataset *d, const ttn_values *v, const ttn_split_rules *split,
+static ttn_status find_store(ttn_dataset *d, const ttn_values *v, const ttn_split_rules *split, int64_t cache,
                              const ttn_dataset_options *o, ttn_error *err)
 {
     ttn_files files;
     ttn_status status = find_files(v, o->log, &files, err);
-    if (status == TTN_OK) status = pack_files(d, v, &files, split, o, err);
+    if (status == TTN_OK) status = open_files(d, v, &files, split, cache, o, err);
     ttn_files_drop(&files);
     return status;
 }
@@ -345,19 +408,6 @@ static ttn_status make_sides(ttn_dataset *d, const ttn_split_rules *split, ttn_e
     return TTN_OK;
 }
 
-static ttn_status open_store(ttn_dataset *d, const ttn_values *v, const ttn_split_rules *split, int named,
-                             ttn_error *err)
-{
-    int64_t cache;
-    const ttn_option_reader reader = ttn_values_reader(v);
-    ttn_status status = ttn_store_cache_of(&reader, &cache, err);
-    if (status == TTN_OK) status = ttn_store_open(d->path, cache, &d->store, err);
-    if (status == TTN_OK) status = check_alphabet(d, &reader, named, err);
-    if (status != TTN_OK) return status;
-    d->sequences = ttn_store_sequences(d->store);
-    return make_sides(d, split, err);
-}
-
 /* store: its path; NULL: what data.train says. */
 static ttn_status open_dataset(const ttn_values *values, const char *store, const ttn_dataset_options *o,
                                ttn_dataset **ret, ttn_error *err)
@@ -368,11 +418,18 @@ static ttn_status open_dataset(const ttn_values *values, const char *store, cons
     if (!d) return TTN_ENOMEM;
     d->valid_file = -1;
     ttn_split_rules split;
+    int64_t cache = 0;
     const ttn_option_reader reader = ttn_values_reader(values);
     ttn_status status = ttn_split_rules_of(&reader, &split, err);
+    if (status == TTN_OK) status = ttn_store_cache_of(&reader, &cache, err);
     if (status == TTN_OK) status = reader.get_text(reader.self, "data.split", 0, &d->split, err);
-    if (status == TTN_OK) status = store ? set_path(d, store, err) : find_store(d, values, &split, o, err);
-    if (status == TTN_OK) status = open_store(d, values, &split, store != NULL, err);
+    if (status == TTN_OK)
+        status = store ? open_store(d, store, cache, err) : find_store(d, values, &split, cache, o, err);
+    if (status == TTN_OK) status = check_alphabet(d, &reader, store != NULL, err);
+    if (status == TTN_OK) {
+        d->sequences = ttn_store_sequences(d->store);
+        status = make_sides(d, &split, err);
+    }
     if (status == TTN_OK)
         *ret = d;
     else

@@ -2,7 +2,7 @@
  *
  * data.train names a store (`titin data pack`), or files of sequences: these are packed first, to a store beside the run
  * whose name has a checksum of the files and of all that packing depends on. So it is done once, and again only when
- * something of it has changed.
+ * something of it has changed. A store of that name which was packed from something else, or is damaged, is packed anew.
  */
 #ifndef TTN_DATASET_H
 #define TTN_DATASET_H
