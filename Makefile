@@ -209,7 +209,7 @@ $(CUDA_SOURCES:%.c=$(OBJ)/%.o): CUDA_INCLUDE := -isystem $(CUDA_HOME)/include
 
 # ---- set-up ----
 
-# SETUP="build test check" is what CI needs.
+# SETUP="build test check" is what CI needs; SETUP=none: the libraries are there in another way than as Debian's packages.
 SETUP := build test
 setup:
 	@.ci/setup $(SETUP)
@@ -349,7 +349,7 @@ $(BUILD)/bench/%: $(OBJ)/tests/bench/bench_%.o $(OBJ)/tests/bench/bench.o $(OBJ)
 
 FUZZ_S := 60
 fuzz:
-	@.ci/setup build check
+	@.ci/setup $(if $(filter none,$(SETUP)),none,build check)
 	@$(MAKE) --no-print-directory -j$(JOBS) all
 	@$(MAKE) --no-print-directory -j$(JOBS) CC=clang SAN=1 FUZZING=1 fuzz-programs
 	@tests/fuzz/run $(FUZZ_S) build/clang-san-fuzz/fuzz $(BUILD)/titin
@@ -432,7 +432,7 @@ help:
 #: make compare [KINDS='exact none' SEEDS=3]  kinds of attention beside each other on these; some minutes a run
 #: make bench [B=NAME]          performance, as ratios to something measured in the same run
 #: make fuzz [FUZZ_S=60]        each fuzz target for that many seconds (clang)
-#: make setup                   install the Debian packages that are missing
+#: make setup                   install the Debian packages that are missing (as root, or by sudo); SETUP=none: none
 #: make format, make lint       clang-format; clang-format, clang-tidy, cppcheck as checks
 #: make install [PREFIX= DESTDIR=], make uninstall
 #: make clean, make help

@@ -1,7 +1,7 @@
 #!/bin/bash
 # .ci/setup with a dpkg and an apt-get that are only played: nothing is installed here.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 11
+plan 16
 
 # A folder that is the whole PATH: what the script may find, and actors for the rest.
 bin=$work/bin
@@ -47,14 +47,24 @@ same 'no network is a sentence' "$? $(tail -n 1 <<< "$output")" \
     "1 setup: ${build[*]} could not be installed (apt-get says why above; apt-get update failed too: is there a network?)"
 
 output=$(setup INSTALLED="${build[*]:1}" PLAYED_ID=1000 -- build)
-same 'without sudo it says what root has to do' "$? $(tail -n 1 <<< "$output")" \
-    "1     apt-get update && apt-get install --no-install-recommends ${build[0]}"
+same 'without sudo it says what is missing' "$? $(head -n 1 <<< "$output")" \
+    "1 setup: missing: ${build[0]}; you are not root, and there is no sudo"
+check 'and what root has to do' \
+    grep -q -x "    apt-get update && apt-get install --no-install-recommends ${build[0]}" <<< "$output"
+check 'and how to go without' grep -q '^    make SETUP=none CFLAGS=' <<< "$output"
+output=$(setup INSTALLED="${build[*]}" PLAYED_ID=1000 -- build test)
+check 'and what needs no more' grep -q 'titin itself is built by  make$' <<< "$output"
+output=$(setup INSTALLED= PLAYED_ID=1000 -- none)
+same 'none is none' "$? $output" '0 '
 actor sudo << 'X'
 echo "sudo $*" >> "$(dirname "$0")/../sudo"
 "$@"
 X
 output=$(setup INSTALLED="${build[*]:1}" PLAYED_ID=1000 -- build)
 same 'with sudo it uses it' "$? $(grep -c '^sudo env ' "$work/sudo")" '0 2'
+output=$(setup INSTALLED="${build[*]:1}" PLAYED_ID=1000 OFFLINE=1 -- build)
+check 'and what root has to do where sudo is refused' \
+    grep -q -x "    apt-get update && apt-get install --no-install-recommends ${build[0]}" <<< "$output"
 
 output=$(setup INSTALLED="${build[*]:1} x" -- build test check)
 check 'several groups at once' grep -q 'libcmocka-dev.*clang' <<< "$output"
