@@ -514,13 +514,13 @@ static ttn_status hash_store_in(const char *path, int64_t cache, uint64_t *ret, 
         if (status == TTN_OK) status = ttn_store_header(s, i, &text, &n, err);
         if (status == TTN_OK) hash = ttn_hash64(text, (size_t)n, hash);
     }
-    int64_t *number = calloc((size_t)q.n, sizeof *number);
+    int64_t *number = ttn_alloc_array(q.n, sizeof *number);
     if (!number) status = TTN_FAIL(err, TTN_ENOMEM, "%s: no memory for hashes", path);
     if (status == TTN_OK) status = ttn_store_hashes(s, 0, q.n, number, err);
     if (number) hash = ttn_hash64(number, (size_t)q.n * sizeof *number, hash);
     if (status == TTN_OK && f->has_clusters) status = ttn_store_clusters(s, 0, q.n, number, err);
     if (number) hash = ttn_hash64(number, (size_t)q.n * sizeof *number, hash);
-    free(number);
+    ttn_free(number);
     ttn_store_close(s);
     *ret = hash;
     return status;
@@ -544,8 +544,8 @@ static void copy_file(const char *from, const char *to)
     free(bytes);
 }
 
-/* Each list with each forgery, in little memory. */
-static int read_forgeries(void *arg)
+/* Each list of a store with these forgeries. */
+static int read_forged(const char *good, forgery first, forgery last)
 {
     static const char *const told[N_FORGERY] = {
         [FORGE_LONGER] = "says that it has 268435456 entries, more than a file of",
@@ -556,12 +556,12 @@ static int read_forgeries(void *arg)
     };
     char *list[FORGE_MAX_LISTS], path[5000];
     snprintf(path, sizeof path, "%s", in_folder("forged.h5"));
-    const int n = forge_lists(arg, list);
+    const int n = forge_lists(good, list);
     assert_int_equal(n, 2 * 19); /* 9 lists, 7 of files, 3 of texts, ... and their checksums */
     for (int i = 0; i < n; i++)
-        for (int how = 0; how < N_FORGERY; how++) {
+        for (int how = first; how <= (int)last; how++) {
             uint64_t hash;
-            copy_file(arg, path);
+            copy_file(good, path);
             if (!forge(path, list[i], how)) continue;
             for (int64_t cache = 1; cache <= 1 << 20; cache <<= 20) {
                 ttn_error err = {0};
@@ -578,15 +578,36 @@ static int read_forgeries(void *arg)
     return 0;
 }
 
-static void what_another_program_has_changed_is_found_as_it_is_read(void **state)
+/* In children: HDF5 loses memory over some of these files. */
+static int read_all_forged(void *arg)
 {
-    (void)state;
+    return read_forged(arg, 0, N_FORGERY - 1);
+}
+
+static int read_longer(void *arg)
+{
+    return read_forged(arg, FORGE_LONGER, FORGE_LONGER);
+}
+
+static void read_forged_in_child(ttn_child_limit limit, int (*body)(void *arg))
+{
     const sample s = {.n = 40, .longest = 200, .has_excluded = 1, .has_clusters = 1, .n_source = 2};
     char path[5000];
     snprintf(path, sizeof path, "%s", make_store("good.h5", &s)); /* the child's folder is another */
-    const ttn_child_limit limit = {.seconds = 300, .address_space = 1500000000};
-    ttn_child child = run_in_child(limit, read_forgeries, path);
+    ttn_child child = run_in_child(limit, body, path);
     if (!child.exited || child.exit_code != 0) fail_msg("signal %d: %s", child.signal, child.output);
+}
+
+static void what_another_program_has_changed_is_found_as_it_is_read(void **state)
+{
+    (void)state;
+    read_forged_in_child((ttn_child_limit){.seconds = 300}, read_all_forged);
+}
+
+static void what_is_not_there_takes_no_memory(void **state)
+{
+    (void)state;
+    read_forged_in_child((ttn_child_limit){.seconds = 300, .address_space = 1500000000}, read_longer);
 }
 
 /* Also where memory is short. */
@@ -785,6 +806,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_empty_store_is_refused_and_leaves_nothing),
         cmocka_unit_test(what_contradicts_itself_is_refused),
         cmocka_unit_test(what_another_program_has_changed_is_found_as_it_is_read),
+        cmocka_unit_test(what_is_not_there_takes_no_memory),
         cmocka_unit_test(every_failure_of_reading_names_the_file),
         cmocka_unit_test(only_what_is_read_is_compared),
         cmocka_unit_test(a_store_cannot_have_more_than_its_file),
