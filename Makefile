@@ -46,8 +46,8 @@ BASE_ARCH_FLAG := $(if $(filter x86_64,$(shell uname -m)),-march=x86-64,-march=a
 # lie where the linker looks (so that titin.pc needs no -L of another package), else what pkg-config says. -isystem: its
 # headers are not ours to warn about.
 HDF5_DEBIAN := $(patsubst %/hdf5.h,%,$(wildcard /usr/include/hdf5/serial/hdf5.h))
-HDF5_CFLAGS := $(if $(HDF5_DEBIAN),-isystem $(HDF5_DEBIAN),$(patsubst -I%,-isystem %,$(shell pkg-config --cflags hdf5)))
-HDF5_LIBS   := $(if $(HDF5_DEBIAN),-lhdf5_serial_hl -lhdf5_serial,$(patsubst -lhdf5,-lhdf5_hl -lhdf5,$(shell pkg-config --libs hdf5)))
+HDF5_CFLAGS := $(if $(HDF5_DEBIAN),-isystem $(HDF5_DEBIAN),$(patsubst -I%,-isystem %,$(shell pkg-config --cflags hdf5 2>/dev/null)))
+HDF5_LIBS   := $(if $(HDF5_DEBIAN),-lhdf5_serial_hl -lhdf5_serial,$(patsubst -lhdf5,-lhdf5_hl -lhdf5,$(or $(shell pkg-config --libs hdf5 2>/dev/null),-lhdf5)))
 INCLUDES    := -I. $(HDF5_CFLAGS)
 
 TTN_CFLAGS := -std=c11 -D_GNU_SOURCE $(INCLUDES) -fopenmp -fPIC -fvisibility=hidden $(OPTIMISE) $(FLOAT) $(WARN) $(SANITIZE) \
