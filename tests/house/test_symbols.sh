@@ -10,7 +10,7 @@ f64=$(make -s print-BUILD CC="$CC" REAL=f64)
 
 # What an object may name: a list of what is allowed, since nobody can list all that ends, prints or changes a process.
 # In every object: memory, texts, arithmetic, assertions (our mistakes), and the runtimes of OpenMP and of the compiler.
-everywhere='mem(cpy|move|set|cmp|chr)|bcmp|str(len|n?cmp|r?chr|str|spn|cspn|dup|to(d|f|ll|ull))|v?snprintf|qsort|bsearch'
+everywhere='mem(cpy|move|set|cmp|chr)|bcmp|str(len|n?cmp|r?chr|str|spn|cspn|dup|to(d|f|ll|ull))|__isoc23_strto(ll|ull)|v?snprintf|qsort|bsearch'
 everywhere+='|malloc|calloc|realloc|aligned_alloc|free|__assert_fail|__errno_location|strerror|_GLOBAL_OFFSET_TABLE_'
 everywhere+='|(sin|cos|sincos|exp|log|pow|sqrt|fabs|floor|ceil|round|rint|nearbyint|ldexp|frexp|fma|fmin|fmax)[fl]?|l?lrint[fl]?'
 everywhere+='|omp_get_(thread_num|num_threads|max_threads)|omp_in_parallel|GOMP_[a-z_]+|__kmpc_[a-z0-9_]+'
@@ -25,7 +25,7 @@ blas.o    omp_set_num_threads  # of the calling task, put back after the call: O
 fasta_sniff.o  memmem  # what a file that is no FASTA may be
 path.o    getenv|getpw(nam|uid)_r|getuid  # home folders and variables in a path
 files.o   l?stat|scandir|glob|globfree|strn?casecmp|strpbrk  # what a folder and a pattern stand for
-reexec.o  getenv|setenv|unsetenv|getpid|prctl|execv|__isoc99_sscanf  # ttn_reexec, which a program calls as its first line
+reexec.o  getenv|setenv|unsetenv|getpid|prctl|execv|__isoc(99|23)_sscanf  # ttn_reexec, which a program calls as its first line
 start.o   getenv|omp_get_thread_limit  # OMP_NUM_THREADS, and what else OpenMP was told: how many threads
 checkpoint_info.o  l?stat  # what lies in a folder
 chart.o   cairo_[a-z_]+  # drawing
@@ -50,7 +50,7 @@ loader.o  pthread_(create|join|sigmask|mutex_[a-z]+|cond_[a-z]+)|sigfillset  # a
 loaded.o  stat  # what a path leads to
 lock.o    flock|fstat|l?stat|ftruncate|pwrite|getpid|gethostname  # the lock of a folder, and who holds it
 doctor.o  open|close|write|fsync|unlink|getpid|statfs|statvfs|getenv|omp_get_proc_bind|omp_get_num_places  # what a run would find
-machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc99_sscanf  # what a process may use
+machine.o  open|read|close|sched_getaffinity|sysconf|getrlimit|__isoc(99|23)_sscanf  # what a process may use
 journal.o  gethostname  # in the name of a file of events
 manifest.o  fstat|json_[a-z_]+  # trees of JSON, lengths of files
 memory.o  mmap|munmap|mprotect|madvise|sysconf  # the block that grows
