@@ -465,6 +465,7 @@ static void any_number_of_threads_trains_to_the_same_bits(void **state)
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
+    ttn_test_threads(5);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(twenty_steps_of_esm2_are_pytorchs),
         cmocka_unit_test(twenty_steps_of_four_unequal_micro_batches_are_pytorchs),

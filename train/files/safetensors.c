@@ -489,7 +489,7 @@ static ttn_status check_finite(const ttn_safetensors *s, const ttn_stored_tensor
     if (sum->nonfinite == 0 || s->allow_nonfinite) return TTN_OK;
     return TTN_FAIL(err, TTN_ENUMERIC,
                     "%s: tensor '%.200s' holds NaN or infinity, first as number %" PRId64
-                    "; such weights spoil every result; read it all the same with --allow-nonfinite",
+                    "; such weights spoil every result; take an earlier checkpoint",
                     s->part[t->file].name, t->name, first + sum->first_nonfinite);
 }
 

@@ -79,8 +79,8 @@ ttn_status ttn_header_read(const ttn_reader *r, int64_t most, char **text, int64
     if (length > (uint64_t)most)
         return TTN_FAIL(err, TTN_ECHECKPOINT,
                         "%s: has a header of %" PRIu64 " bytes, and at most %" PRId64
-                        " are taken in%s; if you trust the file, raise the limit (--max-header)",
-                        name, length, most, length > TTN_HEADER_HARD_CAP ? " (100000000 whatever is asked for)" : "");
+                        " are read; the file is damaged, or no safetensors file",
+                        name, length, most);
     *n = (int64_t)length;
     *text = ttn_alloc_or_say(*n + 1, 1, "the header of a safetensors file", err);
     if (!*text) return TTN_ENOMEM;
