@@ -311,9 +311,9 @@ static void headers_are_capped_and_the_cap_can_be_raised(void **state)
         int64_t most;
         const char *words;
     } cases[] = {
-        {25000001, 0, "has a header of 25000001 bytes, and at most 25000000 are taken in"},
-        {100000001, INT64_MAX, "at most 100000000 are taken in (100000000 whatever is asked for)"},
-        {1001, 1000, "has a header of 1001 bytes, and at most 1000 are taken in"},
+        {25000001, 0, "has a header of 25000001 bytes, and at most 25000000 are read"},
+        {100000001, INT64_MAX, "at most 100000000 are read"},
+        {1001, 1000, "has a header of 1001 bytes, and at most 1000 are read"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_file(path, &cases[i].length, 8);
