@@ -207,7 +207,7 @@ printf '>a\nMKV1LA\n' > bad.fa
 refused 'a FASTA that is none' 3 'bad.fa:2:4' train.out=x data.train=bad.fa
 head -c 20000 "$sample" > cut.fa.gz
 refused 'a .gz that is cut' 3 'cut.fa.gz' train.out=x data.train=cut.fa.gz
-stores=(data/small-*.h5)
+mapfile -t stores < <(ls -tr data/small-*.h5) # the first that was packed has clusters
 refused 'a store of another alphabet' 2 "packed for the alphabet 'esm'" train.out=x "data.train=${stores[0]}" data.alphabet=bert
 refused 'another configuration' 2 'with another value of model.width' train.out=whole --resume model.width=32
 check 'which is shown' grep -q 'changed: model.width: 16 (tiny.yaml:1) -> 32 (command line)' <<< "$err"
