@@ -38,7 +38,7 @@ int64_t ttn_store_bytes_a_token(const ttn_store *s)
     return s->excluded ? 2 : 1;
 }
 
-static ttn_status check_tokens(const ttn_store *s, const uint8_t *token, int64_t n, ttn_error *err)
+ttn_status ttn_store_check_tokens(const ttn_store *s, const uint8_t *token, int64_t n, ttn_error *err)
 {
     uint8_t most = 0;
     for (int64_t i = 0; i < n; i++)
@@ -50,7 +50,7 @@ static ttn_status check_tokens(const ttn_store *s, const uint8_t *token, int64_t
 static ttn_status read_range(ttn_store *s, int64_t first, int64_t n, uint8_t *token, uint8_t *excluded, ttn_error *err)
 {
     ttn_status status = ttn_hdf5_array_read(s->tokens, first, n, token, err);
-    if (status == TTN_OK) status = check_tokens(s, token, n, err);
+    if (status == TTN_OK) status = ttn_store_check_tokens(s, token, n, err);
     if (status == TTN_OK && s->excluded) status = ttn_hdf5_array_read(s->excluded, first, n, excluded, err);
     for (int64_t i = 0; status == TTN_OK && s->excluded && i < n; i++)
         excluded[i] = excluded[i] != 0;
@@ -242,7 +242,7 @@ ttn_status ttn_store_read(ttn_store *s, int64_t first, int64_t n, uint8_t *into,
     ttn_status status = read_locked(s, s->tokens, first, n, into, err);
     if (status != TTN_OK) return status;
     ttn_error why = {0};
-    status = check_tokens(s, into, n, &why);
+    status = ttn_store_check_tokens(s, into, n, &why);
     return status == TTN_OK ? TTN_OK : ttn_store_fail(s, status, &why, err);
 }
 
@@ -301,6 +301,18 @@ static ttn_status get_text(ttn_store *s, ttn_store_texts *l, int64_t i, const ch
     ttn_error why = {0};
     const ttn_status status = find_text(s, l, i, ret, ret_n, &why);
     return status == TTN_OK ? TTN_OK : ttn_store_fail(s, status, &why, err);
+}
+
+ttn_status ttn_store_check_texts(ttn_store *s, ttn_error *err)
+{
+    const char *text;
+    int64_t n;
+    ttn_status status = TTN_OK;
+    for (int64_t i = 0; i < s->facts.sequences && status == TTN_OK; i += TTN_STORE_TEXTS) {
+        status = find_text(s, &s->id, i, &text, &n, err);
+        if (status == TTN_OK) status = find_text(s, &s->header, i, &text, &n, err);
+    }
+    return status;
 }
 
 ttn_status ttn_store_id(ttn_store *s, int64_t i, const char **ret, int64_t *ret_n, ttn_error *err)

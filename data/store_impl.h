@@ -59,6 +59,10 @@ ttn_status ttn_store_fail(const ttn_store *s, ttn_status status, const ttn_error
 /* How many bytes of memory a token takes. */
 int64_t ttn_store_bytes_a_token(const ttn_store *s);
 
+/* Is each of n tokens one of the alphabet, and does every text lie in its list? TTN_EFORMAT. */
+ttn_status ttn_store_check_tokens(const ttn_store *s, const uint8_t *token, int64_t n, ttn_error *err);
+ttn_status ttn_store_check_texts(ttn_store *s, ttn_error *err);
+
 /* Every token to memory; or blocks, of which none is there yet. */
 ttn_status ttn_store_keep_all(ttn_store *s, ttn_error *err);
 ttn_status ttn_store_plan_blocks(ttn_store *s, ttn_error *err);

@@ -407,6 +407,7 @@ static ttn_status verify_list(ttn_store *s, const char *name, ttn_dtype type, tt
         const int64_t now = n - at < part ? n - at : part;
         status = ttn_hdf5_array_read(list, at, now, piece, err);
         if (status == TTN_OK) ttn_hash_update(hash, piece, (size_t)(now * size));
+        if (status == TTN_OK && strcmp(name, "tokens") == 0) status = ttn_store_check_tokens(s, piece, now, err);
     }
     ttn_hdf5_array_close(list);
     if (status != TTN_OK || ttn_hash_same(ttn_hash_final(hash), expected)) return status;
@@ -431,6 +432,7 @@ ttn_status ttn_store_verify(ttn_store *s, ttn_error *err)
     for (size_t i = 0; i < sizeof lists / sizeof *lists && status == TTN_OK; i++)
         if (ttn_hdf5_has_array(s->file, lists[i].name))
             status = verify_list(s, lists[i].name, lists[i].type, hash, piece, &why);
+    if (status == TTN_OK) status = ttn_store_check_texts(s, &why);
     pthread_mutex_unlock(&s->lock);
     ttn_hash_destroy(hash);
     ttn_free(piece);
