@@ -82,7 +82,10 @@ static int begins_as_store(const unsigned char *head, ssize_t n)
 int ttn_dataset_is_store(const char *path)
 {
     unsigned char head[SIGNATURE];
-    const int fd = ttn_disk_open(path, O_RDONLY | O_NONBLOCK, 0); /* a pipe is none, and is not waited for */
+    struct stat about;
+    /* A pipe is none, and is not opened: who writes to it would lose its reader when it is closed. */
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return 0;
+    const int fd = ttn_disk_open(path, O_RDONLY, 0);
     if (fd < 0) return 0;
     const ssize_t n = ttn_disk_read_at(fd, head, sizeof head, 0);
     ttn_disk_close(fd);
