@@ -57,9 +57,11 @@ static size_t add_start(const char *run, const char *path)
 {
     static const char *const command[] = {"titin", "train"};
     const ttn_log log = {.say = hear};
+    const ttn_dataset_overlap overlap = {0};
     const ttn_run_start_facts start = {
         .config = "",
         .data = dataset,
+        .overlap = &overlap,
         .command = command,
         .n_command = 2,
         .titin = "0",
