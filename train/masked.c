@@ -33,24 +33,35 @@ struct ttn_masked_reader {
 
 /* ---- bytes ---- */
 
+/* The next piece. The first one is as long as what other formats are told by, however few bytes come at a time. */
+static ttn_status fill(ttn_masked_reader *r, ttn_error *err)
+{
+    const int is_first = r->line == 1 && r->column == 1;
+    size_t got = 1;
+    r->at = 0;
+    r->n = 0;
+    while (got > 0 && (r->n == 0 || (is_first && r->n < TTN_FASTA_LOOK))) {
+        ttn_status status = r->source->read(r->source, r->piece + r->n, sizeof r->piece - r->n, &got, err);
+        if (status != TTN_OK) {
+            r->n = 0;
+            return status;
+        }
+        r->n += got;
+    }
+    r->is_at_end = got == 0;
+    if (!is_first || r->n == 0 || r->piece[0] == '<') return TTN_OK; /* which may begin a <mask> */
+    const ttn_fasta_look look = ttn_fasta_sniff(r->piece, r->n < TTN_FASTA_LOOK ? r->n : TTN_FASTA_LOOK);
+    if (!look.code) return TTN_OK;
+    return TTN_FAIL_AT(err, TTN_EFORMAT, r->source->name, 1, 1, "%s (FA%03d)", look.what, look.code);
+}
+
 /* The next byte, which stays; -1: there is none. */
 static ttn_status peek(ttn_masked_reader *r, int *ret, ttn_error *err)
 {
     *ret = -1;
     if (r->at == r->n && !r->is_at_end) {
-        r->at = 0;
-        ttn_status status = r->source->read(r->source, r->piece, sizeof r->piece, &r->n, err);
-        if (status != TTN_OK) {
-            r->n = 0;
-            return status;
-        }
-        r->is_at_end = r->n == 0;
-        if (r->line == 1 && r->column == 1 && r->n > 0) {
-            /* '<' may begin a <mask>. */
-            const ttn_fasta_look look = r->piece[0] == '<' ? (ttn_fasta_look){0} : ttn_fasta_sniff(r->piece, r->n);
-            if (look.code)
-                return TTN_FAIL_AT(err, TTN_EFORMAT, r->source->name, 1, 1, "%s (FA%03d)", look.what, look.code);
-        }
+        ttn_status status = fill(r, err);
+        if (status != TTN_OK) return status;
     }
     if (r->at < r->n) *ret = r->piece[r->at];
     return TTN_OK;

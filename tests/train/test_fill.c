@@ -131,8 +131,10 @@ static void files_of_other_kinds_are_named(void **state)
 {
     (void)state;
     char got[200];
-    ttn_error err = {0};
-    assert_fails(read_all("PAR1\x15\x04", 0, got, sizeof got, &err), TTN_EFORMAT, &err, "f:1:1: is Parquet");
+    for (size_t most = 0; most < 4; most++) { /* also when they come through a slow pipe */
+        ttn_error err = {0};
+        assert_fails(read_all("PAR1\x15\x04", most, got, sizeof got, &err), TTN_EFORMAT, &err, "f:1:1: is Parquet");
+    }
 }
 
 /* Long ids differ at their ends. */
