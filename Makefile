@@ -100,7 +100,7 @@ BASELINE := core/cpu.c core/status.c core/text.c train/cli/main.c train/cli/prog
 
 HARNESS  := $(filter-out tests/harness/run.c,$(wildcard tests/harness/*.c))
 # These do not depend on `real`: they are built and run once, with the f32 ones. (A name without a test is an error.)
-ONCE     := $(addprefix core/test_,builder hdf5 lock machine nearest number options path text values) \
+ONCE     := autograd/test_length $(addprefix core/test_,builder hdf5 lock machine nearest number options path text values) \
             $(addprefix data/test_,alphabet batch_rules card fasta gzip loader mlm order pack sampler sequences source split store subset) \
             $(addprefix train/test_,checkpoint_faults checkpoint_info checkpoint_order commands config config_corpus convert \
                                     curve doctor event_file export facts json layout metrics metrics_log report run_folder safetensors schedule \
@@ -234,7 +234,7 @@ test-long:
 	@$(MAKE) --no-print-directory faults
 
 # What multiplies, again under every kernel of OpenBLAS that the processor has and with other numbers of threads.
-MULTIPLYING := $(wildcard tests/core/test_blas*.c tests/core/test_gemm*.c tests/autograd/test_*.c) \
+MULTIPLYING := $(filter-out $(TESTS_ONCE),$(wildcard tests/core/test_blas*.c tests/core/test_gemm*.c tests/autograd/test_*.c)) \
                $(addprefix tests/train/test_,evaluate.c fill.c model.c optim.c trainer.c trajectory.c validation.c)
 test-kernels: setup
 	@$(foreach real,f32 f64,$(MAKE) --no-print-directory -j$(JOBS) REAL=$(real) test-programs &&) true
@@ -302,7 +302,7 @@ $(BUILD)/tests/double.o: $(DOUBLE_LIB)
 	$(LD) -r --whole-archive -o $@.all $<
 	@nm --defined-only -g $@.all | awk '$$3 ~ /^(__odr_asan\.)?ttn_/ {print $$3, "f64_" $$3}' > $@.names
 	objcopy --redefine-syms=$@.names $@.all $@
-$(BUILD)/tests/autograd/test_ops: $(BUILD)/tests/double.o
+$(BUILD)/tests/autograd/test_ops $(BUILD)/tests/autograd/test_length: $(BUILD)/tests/double.o
 endif
 
 # The runner has no variant: it only starts programs and counts.

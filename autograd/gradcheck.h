@@ -17,6 +17,8 @@ typedef struct {
     int64_t most_elements; /* of an input that central differences try, spread over it; 0: 300 */
     ttn_device *device;    /* whose kernels are checked; NULL: the host's processor */
     int without_aux;       /* ttn_gradcheck_compute leaves aux out: kernels of a device may keep other numbers */
+    /* Element e of input i, or of dout j where i is TTN_MAX_IN + j, made from the random one; NULL: the random one itself. */
+    double (*value)(int i, int64_t e, double random);
 } ttn_gradcheck_options;
 
 /* One property of one case. TTN_OK, or TTN_EINTERNAL with the sentence (TTN_ENOMEM when memory ran out). */

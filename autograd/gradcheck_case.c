@@ -156,6 +156,7 @@ void ttn_gradcheck_fill(const instance *t, const setup *with, int stream, double
         const double u = random_unit(with->o->seed, (uint64_t)stream, (uint64_t)e);
         double value = lo + (hi - lo) * u;
         if (!is_real(d)) value = lo + floor((hi - lo + 1) * u);
+        if (with->o->value) value = with->o->value(stream, e, value);
         if (is_real(d) && with->as_floats) value = (double)(float)value;
         ttn_gradcheck_set(d, b->data, e, value);
     }

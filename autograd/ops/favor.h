@@ -165,7 +165,13 @@ double ttn_favor_trig_key_slopes(const ttn_favor_job *j, const ttn_favor_tile *t
 
 /* Sums in an order that no processor changes. */
 real ttn_favor_dot(const real *x, const real *y, int64_t n);
+real ttn_favor_sum_of(const real *x, int64_t n);
 real ttn_favor_largest(const real *x, int64_t n);
+
+/* to (width) += the sum of the live rows of x (height, width), each times its number in `factor` (height); NULL: 1.
+ * room: (width). */
+void ttn_favor_add_rows(const ttn_favor_tile *t, int64_t width, const real *x, const real *factor, real *room,
+                        real *to);
 
 /* Zeros in rows from `live` on of (height, width). */
 void ttn_favor_clear_rest(const ttn_favor_tile *t, int64_t width, real *x);

@@ -74,18 +74,14 @@ static void invert_queries(const tasks *all, const task *k, scratch *own)
         if (for_keys)
             ttn_gemm(TTN_T, TTN_N, f->M, f->D, t.height, 1, ttn_in(t.u, f->M), ttn_in(t.v, f->D),
                      tile == k->tile ? 0 : 1, ttn_out(gradient.S, f->D));
-        for (int64_t row = 0; row < t.live && c->din[K] && f->divides; row++) {
-            const real *weights = t.u + row * f->M;
-            const real delta = t.delta[row];
-#pragma omp simd
-            for (int64_t i = 0; i < f->M; i++)
-                gradient.z[i] -= delta * weights[i];
-        }
+        if (c->din[K] && f->divides) ttn_favor_add_rows(&t, f->M, t.u, t.delta, own->room, gradient.z);
         if (!t.b) continue;
         to_inputs(f, &t, weight);
         real *dq = (real *)ttn_favor_tile_at(f, &t, c->din[Q], k->seq, k->head, tile); /* may be dout */
         ttn_favor_unpack_slopes(f, &t, c->acc[Q], dq);
     }
+    for (int64_t i = 0; i < f->M; i++)
+        gradient.z[i] = -gradient.z[i];
     all->w.reference[Q][k->slot] = reference;
 }
 

@@ -126,14 +126,13 @@ static real slopes_of_row(const ttn_favor_job *j, real h, real most, real factor
             u[f] = factor * (j->ratio * ttn_exp((u[f] - h) - most) + eps);
         return 0;
     }
-    real sum = 0;
+#pragma omp simd
     for (int64_t f = 0; f < j->M; f++) {
         const real e = j->ratio * ttn_exp((u[f] - h) - most);
         u[f] = factor * (e + eps);
         b[f] = factor * e * (b[f] + gamma * z[f]);
-        sum += b[f];
     }
-    return sum;
+    return ttn_favor_sum_of(b, j->M);
 }
 
 static double query_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const real *c, const real *z)

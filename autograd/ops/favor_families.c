@@ -36,7 +36,7 @@ real ttn_favor_dot(const real *x, const real *y, int64_t n)
     return total(part);
 }
 
-static real sum_of(const real *x, int64_t n)
+real ttn_favor_sum_of(const real *x, int64_t n)
 {
     real part[WIDTH] = {0};
     int64_t i = 0;
@@ -72,6 +72,36 @@ real ttn_favor_largest(const real *x, int64_t n)
 void ttn_favor_clear_rest(const ttn_favor_tile *t, int64_t width, real *x)
 {
     memset(x + t->live * width, 0, (size_t)((t->height - t->live) * width) * sizeof *x);
+}
+
+/* In f32 a sum of one row after the other gets worse with every row, and all in one direction where the rows are equal, as half of
+ * relu's features are: 4,032 rows were off by 1.7e-5. So eight rows at a time, then a tile, are summed up by themselves. (Eight
+ * rows are read at once, so that it costs no more than one sum did.) */
+void ttn_favor_add_rows(const ttn_favor_tile *t, int64_t width, const real *x, const real *factor, real *room, real *to)
+{
+    enum { ROWS = 8 };
+    static const real ones[ROWS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    real *const tile = room;
+    memset(tile, 0, (size_t)width * sizeof *tile);
+    int64_t row = 0;
+    for (; row + ROWS <= t->live; row += ROWS) {
+        const real *f = factor ? factor + row : ones;
+        const real *a = x + row * width;
+        const real *b = a + 4 * width;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++)
+            tile[i] += ((f[0] * a[i] + f[1] * a[i + width]) + (f[2] * a[i + 2 * width] + f[3] * a[i + 3 * width])) +
+                       ((f[4] * b[i] + f[5] * b[i + width]) + (f[6] * b[i + 2 * width] + f[7] * b[i + 3 * width]));
+    }
+    for (; row < t->live; row++) {
+        const real by = factor ? factor[row] : 1;
+#pragma omp simd
+        for (int64_t i = 0; i < width; i++)
+            tile[i] += by * x[row * width + i];
+    }
+#pragma omp simd
+    for (int64_t i = 0; i < width; i++)
+        to[i] += tile[i];
 }
 
 /* ---- states ---- */
@@ -270,7 +300,7 @@ static double exponential_key_slopes(const ttn_favor_job *j, const ttn_favor_til
 #pragma omp simd
         for (int64_t f = 0; f < j->M; f++)
             b[f] = u[f] * (b[f] + rho[f]);
-        t->own[row] = j->a->kernel == TTN_FAVOR_EXP ? 0 : -sum_of(b, j->M);
+        t->own[row] = j->a->kernel == TTN_FAVOR_EXP ? 0 : -ttn_favor_sum_of(b, j->M);
         fold(j, b);
     }
     return 0;

@@ -12,16 +12,6 @@ typedef ttn_favor_scratch scratch;
 typedef ttn_favor_tasks tasks;
 typedef ttn_favor_task task;
 
-/* to (width) = to + the sum of the tile's live rows */
-static void add_rows(const ttn_favor_tile *t, int64_t width, const real *x, real *to)
-{
-    for (int64_t row = 0; row < t->live; row++) {
-#pragma omp simd
-        for (int64_t i = 0; i < width; i++)
-            to[i] += x[row * width + i];
-    }
-}
-
 /* A chunk of keys and values becomes a state. */
 static void sum_keys(const tasks *all, const task *k, scratch *own)
 {
@@ -41,8 +31,8 @@ static void sum_keys(const tasks *all, const task *k, scratch *own)
         ttn_favor_count_norms(t, stat);
         if (f->map->grow) f->map->grow(f, t, &s, first, own->room);
         f->map->keys(f, t, s.c);
-        add_rows(t, f->M, t->u, s.z);
-        add_rows(t, f->D, t->v, s.sum_v);
+        ttn_favor_add_rows(t, f->M, t->u, NULL, own->room, s.z);
+        ttn_favor_add_rows(t, f->D, t->v, NULL, own->room, s.sum_v);
         ttn_gemm(TTN_T, TTN_N, f->M, f->D, t->height, 1, ttn_in(t->u, f->M), ttn_in(t->v, f->D), first ? 0 : 1,
                  ttn_out(s.S, f->D));
     }
