@@ -220,7 +220,9 @@ template <int COLS> struct columns {
     }
 };
 
-/* sum[i][j] += sum over t of weights[y MICRO + i, t] b[t, column j]. Begins with a barrier: the weights are there. */
+/* sum[i][j] += sum over t of weights[y MICRO + i, t] b[t, column j]. Begins with a barrier: the weights are there. The rows
+ * on the stage are summed up by themselves first: in f32 the error of a sum over all rows of a long sequence, one after the
+ * other, grows with their number. AT_ONCE columns at a time, so that these sums fit into registers beside the others. */
 template <int COLS>
 static __device__ void apply(const job &j, const real *weights, const operand &b, int col, int width, real *stage,
                              real sum[MICRO][COLS / SIDE])
@@ -240,25 +242,36 @@ static __device__ void apply(const job &j, const real *weights, const operand &b
             *reinterpret_cast<vector *>(stage + t * COLS + d) = read_vector(j, b, t0 + t, col + d, col + width);
         }
         __syncthreads();
-#pragma unroll 1
-        for (int t = 0; t < ROWS; t += VECTOR) {
-            vector w[MICRO];
+#pragma unroll
+        for (int k = 0; k < PER; k += AT_ONCE) {
+            real part[MICRO][AT_ONCE];
 #pragma unroll
             for (int i = 0; i < MICRO; i++)
-                w[i] = *reinterpret_cast<const vector *>(weights + (y * MICRO + i) * WEIGHT_LD + t0 + t);
 #pragma unroll
-            for (int u = 0; u < VECTOR; u++) {
+                for (int e = 0; e < AT_ONCE; e++)
+                    part[i][e] = 0;
+#pragma unroll 1
+            for (int t = 0; t < ROWS; t += VECTOR) {
+                vector w[MICRO];
 #pragma unroll
-                for (int k = 0; k < PER; k += AT_ONCE) {
+                for (int i = 0; i < MICRO; i++)
+                    w[i] = *reinterpret_cast<const vector *>(weights + (y * MICRO + i) * WEIGHT_LD + t0 + t);
+#pragma unroll
+                for (int u = 0; u < VECTOR; u++) {
                     const lanes<AT_ONCE> of_b =
                         *reinterpret_cast<const lanes<AT_ONCE> *>(stage + (t + u) * COLS + columns<COLS>::at(k));
 #pragma unroll
                     for (int i = 0; i < MICRO; i++)
 #pragma unroll
                         for (int e = 0; e < AT_ONCE; e++)
-                            sum[i][k + e] = ttn_fma(w[i].at[u], of_b.at[e], sum[i][k + e]);
+                            part[i][e] = ttn_fma(w[i].at[u], of_b.at[e], part[i][e]);
                 }
             }
+#pragma unroll
+            for (int i = 0; i < MICRO; i++)
+#pragma unroll
+                for (int e = 0; e < AT_ONCE; e++)
+                    sum[i][k + e] += part[i][e];
         }
     }
 }

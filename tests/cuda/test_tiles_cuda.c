@@ -1,5 +1,6 @@
 /* CUDA kernels where they come in several tiles or pieces: cases that are larger than those that an op's CPU kernels need,
  * each against the CPU and with every property of autograd/gradcheck.h that is about a device. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include "autograd/ops.h"
@@ -41,6 +42,16 @@ static const ttn_case wide_heads[] = {
      .span = {{3, 20}},
      .in = THREE(TTN_ROWS_OF(131)),
      .attr = &one_causal_dropped},
+};
+
+/* All weights are equal, and so are the rows of v: where f32 sums up one row after the other, rounding goes one way. */
+static const ttn_case equal_rows[] = {
+    {.about = "700 equal rows",
+     .used = {.rows = 700, .seqs = 1},
+     .span = {{0, 700}},
+     .in = THREE(TTN_ROWS_OF(2)),
+     .range = {{1e-30, 1e-30}, {1e-30, 1e-30}, {0.7, 0.7}},
+     .attr = &(const ttn_attn_exact_options){.heads = 1}},
 };
 
 static const ttn_case long_ffn[] = {
@@ -95,6 +106,26 @@ static ttn_status check_property(const op_check *c, double *ret_worst, ttn_error
     return status;
 }
 
+/* out is v, to 2e-6 in f32: 64 rows at a time are 5e-7 off, all rows one after the other 7e-6. */
+static ttn_status check_equal_rows(const op_check *c, double *ret_worst, ttn_error *err)
+{
+    *ret_worst = 0; /* not beside the CPU */
+    const ttn_gradcheck_options o = options();
+    const double bound = sizeof(real) == 4 ? 2e-6 : 1e-14;
+    const double value = (double)(float)c->op->cases[c->k].range[2].lo;
+    ttn_gradcheck_values there = {0};
+    ttn_status status = ttn_gradcheck_compute_case(c->op, &c->op->cases[c->k], &o, &there, err);
+    for (int part = 0; part < there.n_part; part++)
+        for (int64_t e = 0; e < there.part[part].n && status == TTN_OK; e++) {
+            const double out = there.value[there.part[part].first + e];
+            if (strcmp(there.part[part].name, "out 0") != 0 || fabs(out / value - 1) <= bound) continue;
+            status =
+                TTN_FAIL(err, TTN_EINTERNAL, "element %lld of out is %.9g, expected %.9g", (long long)e, out, value);
+        }
+    ttn_free(there.value);
+    return status;
+}
+
 /* The op, with these cases in the place of its own. */
 static ttn_op with_cases(const char *name, const ttn_case *cases, int n_case)
 {
@@ -128,7 +159,9 @@ int main(int argc, char **argv)
     const ttn_op attn_exact = with_cases("attn_exact", wide_heads, sizeof wide_heads / sizeof *wide_heads);
     const ttn_op ffn = with_cases("ffn", long_ffn, sizeof long_ffn / sizeof *long_ffn);
     const ttn_op linear = with_cases("linear", wide_linear, sizeof wide_linear / sizeof *wide_linear);
+    const ttn_op equal = with_cases("attn_exact", equal_rows, 1);
     list(&attn_exact);
+    op_check_add(&equal, 0, "out is v", check_equal_rows, NULL);
     list(&ffn);
     list(&linear);
     double worst;
