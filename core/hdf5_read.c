@@ -253,6 +253,7 @@ static int is_laid_out_as_ours(ttn_hdf5_array *a)
  * that is not there as zeros, without a checksum. */
 static ttn_status check_claim(ttn_hdf5_array *a, hid_t space, ttn_error *err)
 {
+    assert(a->chunk > 0 && a->size > 0); /* is_laid_out_as_ours has looked */
     const ttn_hdf5_file *f = a->of;
     const int64_t n = a->desc.dim[0], bytes = a->chunk * (int64_t)a->size;
     const int64_t most_of_a_byte = a->is_compressed ? MOST_OF_DEFLATE : 1;
