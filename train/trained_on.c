@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "core/disk.h"
 #include "core/memory.h"
 #include "data/overlap.h"
@@ -95,7 +96,10 @@ static ttn_status split(const char *run, const ttn_config_table *table, ttn_stor
     char path[PATH_MAX];
     ttn_config *config = NULL;
     ttn_split_rules rules;
+    struct stat about;
     ttn_status status = ttn_run_path(run, "config.resolved.yaml", path, err);
+    if (status == TTN_OK && stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) /* it would be waited for */
+        return TTN_FAIL(err, TTN_EINVAL, "%s: is a pipe, and a file is to be there", path);
     const ttn_config_file file = {.path = path};
     const ttn_config_request request = {.presets = ttn_config_presets, .file = &file, .n_file = 1};
     if (status == TTN_OK) status = ttn_config_load(table, &request, &config, err);

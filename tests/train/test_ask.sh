@@ -1,7 +1,7 @@
 #!/bin/bash
 # titin plan, eval and fill as people and scripts meet them: what they print, and what they refuse in which words.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 78
+plan 79
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -171,6 +171,12 @@ refused 'a FASTA that is none' 3 'bad.fa:2:4' eval tiny bad.fa
 refused 'no masking' 2 "--maskings: '0' is not a number from 1 to 1000" eval tiny "$store" --maskings 0
 cp -r tiny damaged
 printf X | dd of="damaged/ckpt/$(readlink tiny/ckpt/best)/model.safetensors" bs=1 seek=3000 conv=notrunc status=none
+# A stranger's run may have anything in it: a pipe is not waited for.
+cp -r tiny piped
+rm piped/config.resolved.yaml
+mkfifo piped/config.resolved.yaml
+timeout 300 "$titin" eval piped small.fa --json > out 2> err
+same 'a pipe for the configuration of a run: eval does not wait for it' "$? $(grep -c 'config.resolved.yaml: is a pipe' out)" '0 1'
 run eval damaged "$store" --maskings 1
 check 'a damaged best checkpoint is passed over, and told' grep -q "the newest checkpoint, step [0-9]*, is used: the best one cannot be used" <<< "$err"
 check 'a damaged checkpoint itself is refused' test "$("$titin" eval "damaged/ckpt/best" "$store" > /dev/null 2>&1; echo $?)" = 4

@@ -261,12 +261,12 @@ static int is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* RUN/config.resolved.yaml is there, and is r->file. */
+/* RUN/config.resolved.yaml is a file, and is r->file. A pipe of that name would be waited for. */
 static int has_resolved(const char *run, resumed *r)
 {
     struct stat about;
     const int n = snprintf(r->file, sizeof r->file, "%s/" RESOLVED, run);
-    return n < (int)sizeof r->file && stat(r->file, &about) == 0;
+    return n < (int)sizeof r->file && stat(r->file, &about) == 0 && S_ISREG(about.st_mode);
 }
 
 static int is_run(const char *folder)
@@ -308,7 +308,7 @@ static ttn_status find_run(const char *word, resumed *r, char *run, ttn_error *e
     if (is_folder(word)) {
         snprintf(run, PATH_MAX, "%s", word);
         if (has_resolved(run, r)) return TTN_OK;
-        return TTN_FAIL(err, TTN_EINVAL, "%s: this folder is not that of a run: there is no " RESOLVED " in it",
+        return TTN_FAIL(err, TTN_EINVAL, "%s: this folder is not that of a run: there is no file " RESOLVED " in it",
                         ttn_text_tail(word, shown));
     }
     if (strcmp(word, RESOLVED) == 0)
