@@ -1,12 +1,15 @@
-/* Any bytes as the run.json of a run that goes on: one start is written behind those that it has, or a new list is begun, which
- * the log is told; and what was written keeps its starts when it is written again. */
+/* Any bytes as the run.json of a run whose model is evaluated, and which goes on: the training set that it names is found, or
+ * why not is told; one start is written behind those that it has, or a new list is begun, which the log is told; and what was
+ * written names the training set, and keeps its starts when it is written again. */
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "data/pack.h"
 #include "tests/fuzz/fuzz.h"
 #include "train/files/json.h"
 #include "train/run_json.h"
+#include "train/trained_on.h"
 
 /* Made once. */
 static ttn_config_table *table;
@@ -77,15 +80,36 @@ static size_t add_start(const char *run, const char *path)
     return starts_of(path);
 }
 
+/* Is the training set known? It is asked with the training set itself. */
+static int finds_training_set(const char *run)
+{
+    char model[FUZZ_PATH + 32];
+    const ttn_sequences *all = ttn_dataset_sequences(dataset);
+    const ttn_store_facts *store = ttn_dataset_facts(dataset);
+    const ttn_eval_data_facts asked = {.from = all, .sequences = all->n, .longest = store->longest};
+    ttn_trained_on found;
+    ttn_error err = {0};
+    snprintf(model, sizeof model, "%s/ckpt/step-00000001", run);
+    check(ttn_trained_on_count(model, table, &asked, &found, &err) == TTN_OK);
+    check(found.is_known ? found.equal >= 0 && found.equal <= all->n : found.why[0] != 0);
+    return found.is_known;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static int has_config;
     char run[FUZZ_PATH], path[FUZZ_PATH];
+    ttn_error err = {0};
     if (!dataset) make_dataset();
     (void)mkdir(fuzz_path("run", run), 0700);
+    if (!has_config) check(ttn_config_save(config, fuzz_path("run/config.resolved.yaml", path), &err) == TTN_OK);
+    has_config = 1;
     fuzz_path("run/run.json", path);
     fuzz_write("run/run.json", data, size);
+    (void)finds_training_set(run);
     const size_t first = add_start(run, path);
     check(first >= 1 && (n_warning == 0 || first == 1));
+    check(finds_training_set(run));
     check(add_start(run, path) == first + 1 && n_warning == 0);
     return 0;
 }

@@ -6,6 +6,7 @@ plan 7
 
 mkdir -p "$work/tests/fuzz" "$work/programs"
 cp tests/fuzz/run "$work/tests/fuzz/"
+# shellcheck disable=SC2016
 printf '#!/bin/bash\nmkdir -p "$2/good" && echo "$1" > "$2/good/seed"\n' > "$work/tests/fuzz/seeds"
 target() { # NAME EXIT
     touch "$work/tests/fuzz/fuzz_$1.c"
