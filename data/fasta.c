@@ -200,6 +200,47 @@ static void set_format(ttn_fasta *f)
     f->is_alignment = code != 0 || format == TTN_FORMAT_A3M || format == TTN_FORMAT_A3M_QUERY;
 }
 
+/* The C library takes stack for every '(' and memory for every repetition ("((a{255}){255}){255}" 3.5 GB), and a run's
+ * configuration may be somebody else's. */
+enum { LONGEST_REGEX = 1000, MOST_REPETITIONS = 1000 };
+
+/* How often "{m,n}" repeat, all of an expression multiplied; at most about MOST_REPETITIONS squared. */
+static int64_t repetitions(const char *regex)
+{
+    int64_t times = 1;
+    for (const char *at = strchr(regex, '{'); at && times <= MOST_REPETITIONS; at = strchr(at + 1, '{')) {
+        int64_t most = 0, now = 0;
+        for (const char *c = at + 1; (*c >= '0' && *c <= '9') || *c == ','; c++) {
+            now = *c == ',' ? 0 : 10 * now + (*c - '0');
+            if (now > MOST_REPETITIONS) now = MOST_REPETITIONS + 1;
+            if (now > most) most = now;
+        }
+        if (most > 1) times *= most;
+    }
+    return times;
+}
+
+static ttn_status compile_regex(ttn_fasta *f, ttn_error *err)
+{
+    const char *regex = f->rules.id_regex;
+    if (strlen(regex) > LONGEST_REGEX)
+        return TTN_FAIL(err, TTN_EINVAL, "data.id_regex: has %zu characters, at most %d are allowed", strlen(regex),
+                        LONGEST_REGEX);
+    if (repetitions(regex) > MOST_REPETITIONS)
+        return TTN_FAIL(
+            err, TTN_EINVAL,
+            "data.id_regex: '%.200s' repeats too much: the counts in {} multiplied are at most %d; use + or *", regex,
+            MOST_REPETITIONS);
+    const int code = regcomp(&f->regex, regex, REG_EXTENDED);
+    if (code == 0) {
+        f->has_regex = 1;
+        return TTN_OK;
+    }
+    char why[100];
+    regerror(code, &f->regex, why, sizeof why);
+    return TTN_FAIL(err, TTN_EINVAL, "data.id_regex: '%s' is no extended regular expression: %s", regex, why);
+}
+
 static ttn_status set_up(ttn_fasta *f, ttn_error *err)
 {
     if (!f->rules.alphabet) f->rules.alphabet = ttn_alphabet_find("esm");
@@ -214,15 +255,7 @@ static ttn_status set_up(ttn_fasta *f, ttn_error *err)
     ttn_status status = ttn_hash_create(&f->hash, err);
     if (status == TTN_OK && f->rules.ids != TTN_IDS_ANY) status = ttn_ids_create(&f->ids, err);
     if (status != TTN_OK || !f->rules.id_regex) return status;
-    const int code = regcomp(&f->regex, f->rules.id_regex, REG_EXTENDED);
-    if (code == 0) {
-        f->has_regex = 1;
-        return TTN_OK;
-    }
-    char why[100];
-    regerror(code, &f->regex, why, sizeof why);
-    return TTN_FAIL(err, TTN_EINVAL, "data.id_regex: '%s' is no extended regular expression: %s", f->rules.id_regex,
-                    why);
+    return compile_regex(f, err);
 }
 
 ttn_status ttn_fasta_open(ttn_source *source, const ttn_fasta_rules *rules, ttn_fasta **ret, ttn_error *err)

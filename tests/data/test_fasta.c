@@ -994,16 +994,43 @@ static void rules_come_from_the_options(void **state)
     ttn_values_destroy(v);
 }
 
+static ttn_status open_with_regex(const char *regex, ttn_error *err)
+{
+    ttn_source *source;
+    ttn_fasta *f;
+    *err = (ttn_error){0};
+    assert_ok(ttn_source_open_memory("in.fa", ">a\nM\n", 5, 0, NULL, &source, err), err);
+    const ttn_status status = ttn_fasta_open(source, &(ttn_fasta_rules){.id_regex = regex}, &f, err);
+    assert_true((f != NULL) == (status == TTN_OK));
+    ttn_fasta_close(f);
+    return status;
+}
+
 static void an_expression_that_is_none_is_refused(void **state)
 {
     (void)state;
-    ttn_source *source;
-    ttn_fasta *f;
-    ttn_error err = {0};
-    assert_ok(ttn_source_open_memory("in.fa", ">a\nM\n", 5, 0, NULL, &source, &err), &err);
-    assert_fails(ttn_fasta_open(source, &(ttn_fasta_rules){.id_regex = "(a"}, &f, &err), TTN_EINVAL, &err,
-                 "data.id_regex");
-    assert_null(f);
+    ttn_error err;
+    assert_fails(open_with_regex("(a", &err), TTN_EINVAL, &err, "data.id_regex");
+}
+
+/* The C library's stack would end at 20,000 parentheses, and 3.5 GB go into 255 times 255 times 255. */
+static void an_expression_has_bounds(void **state)
+{
+    (void)state;
+    static char deep[40002];
+    ttn_error err;
+    memset(deep, '(', 20000);
+    deep[20000] = 'a';
+    memset(deep + 20001, ')', 20000);
+    assert_fails(open_with_regex(deep, &err), TTN_EINVAL, &err, "has 40001 characters, at most 1000 are allowed");
+    static const char *const large[] = {"((a{255}){255}){255}", "a{1001}", "a{1,99999999999999999999}", "a{40}b{,26}c",
+                                        "(((((a{9}){9}){9}){9}){9})"};
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++)
+        assert_fails(open_with_regex(large[i], &err), TTN_EINVAL, &err, "repeats too much");
+    static const char *const good[] = {"[OPQ][0-9][A-Z0-9]{3}[0-9]|[A-NR-Z][0-9]([A-Z][A-Z0-9]{2}[0-9]){1,2}",
+                                       "a{1000}", "(((a+)*)+)*", "a{0}b{1}c{1,}"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_ok(open_with_regex(good[i], &err), &err);
 }
 
 /* ---- dressings ---- */
@@ -1166,6 +1193,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(small_letters_are_noted_by_the_run),
         cmocka_unit_test(rules_come_from_the_options),
         cmocka_unit_test(an_expression_that_is_none_is_refused),
+        cmocka_unit_test(an_expression_has_bounds),
         cmocka_unit_test(the_same_records_in_any_dressing),
         cmocka_unit_test(no_memory_is_said),
     };
