@@ -8,9 +8,9 @@
 
 /* ---- central differences ---- */
 
-int ttn_case_is_good_in_double(const ttn_op *op, const ttn_case *k)
+int ttn_case_is_differentiated(const ttn_op *op, const ttn_case *k)
 {
-    return sizeof(real) == sizeof(double) && ttn_case_is_good(op, k);
+    return sizeof(real) == sizeof(double) && ttn_case_is_good(op, k) && !k->detached;
 }
 
 /* (loss(x + h) - loss(x - h)) / 2h for element e of input i, loss = sum out dout. The outputs are subtracted before they

@@ -196,7 +196,7 @@ enum { HOST_ONLY, ON_DEVICES };
     X("refused data", ttn_case_is_failing, ttn_check_refused_data, ON_DEVICES)                                  \
     X("shape rule", ttn_case_is_good, ttn_check_shape, HOST_ONLY)                                               \
     X("cost", ttn_case_is_good, ttn_check_cost, HOST_ONLY)                                                      \
-    X("gradients", ttn_case_is_good_in_double, ttn_check_gradients, HOST_ONLY) /* slow; else against the CPU */ \
+    X("gradients", ttn_case_is_differentiated, ttn_check_gradients, HOST_ONLY) /* slow; else against the CPU */ \
     X("every subset of gradients", ttn_case_is_good, ttn_check_subsets, ON_DEVICES)                             \
     X("accumulation", ttn_case_is_good, ttn_check_accumulation, ON_DEVICES)                                     \
     X("outputs without a loss", ttn_case_has_several_outputs, ttn_check_dead_outputs, ON_DEVICES)               \

@@ -145,6 +145,8 @@ typedef struct {
     } range[TTN_MAX_IN];
     const char *refused; /* NULL: a good case. Else shape() must refuse it, in a sentence that contains this */
     const char *fails;   /* NULL, or what the sentence contains with which forward must refuse the data */
+    const char
+        *detached; /* NULL, or what backward holds constant by definition: central differences say nothing then */
 } ttn_case;
 
 /* `training` and the like for reading an op's case tables at a glance. */

@@ -6,9 +6,9 @@
  *
  * Maximum first, eps added to every feature: Q' = m^(-1/2) (exp(u - h - max_j u) + eps), K' = m^(-1/2) (exp(u - h - max u) +
  * eps) with one maximum over all projections of all keys of a sequence and head. google: eps 1e-6, and a denominator within
- * 1e-6 of 0 gets 2e-6 more. google-tf: eps 1e-6. lucidrains: eps 1e-4. With eps in them features depend on the maxima, and
- * gradients go there, to the first element that holds one. (google's do; lucidrains takes the maxima for constants, so that
- * its gradients are not those of its outputs.)
+ * 1e-6 of 0 gets 2e-6 more. google-tf: eps 1e-6. lucidrains: eps 1e-4. With eps in them features depend on the maxima: google
+ * and google-tf differentiate these, and gradients go to the first element that holds one. lucidrains detaches them, so that
+ * dq and dk are those of training with it and not the derivative of out.
  *
  * google's trig: Q' = m^(-1/2) e^(h(x_i) - max_t h(x_t)) [cos u, sin u], and K' likewise with the keys' maximum. Both maxima
  * leave the quotient, but for rows whose denominators are raised as above: short queries beside long ones.
@@ -50,6 +50,11 @@ static real raised(const ttn_favor_job *j, real Dn)
 }
 
 /* ---- softmax ---- */
+
+static int differentiates_maxima(const ttn_favor_job *j)
+{
+    return j->a->compat != TTN_FAVOR_LUCIDRAINS;
+}
 
 static void grow(const ttn_favor_job *j, const ttn_favor_tile *t, const ttn_favor_state *s, int first, real *room)
 {
@@ -146,7 +151,7 @@ static double query_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, cons
         const real gamma = b ? -t->delta[row] : 0;
         const real sum = slopes_of_row(j, t->half[row], most, t->shift[row], gamma, z, u, b);
         if (!b) continue;
-        b[at] -= sum;
+        if (differentiates_maxima(j)) b[at] -= sum;
         t->own[row] = -sum;
     }
     ttn_favor_clear_rest(t, j->M, t->u);
@@ -165,7 +170,7 @@ static double key_slopes(const ttn_favor_job *j, const ttn_favor_tile *t, const 
         reference += (double)sum;
     }
     ttn_favor_clear_rest(t, j->M, t->u);
-    return reference;
+    return differentiates_maxima(j) ? reference : 0;
 }
 
 /* Of keys alone: the gradient to a row's own maximum stays in the row. dk of the row that holds the maximum of all keys -=

@@ -7,8 +7,8 @@
 Only developers who change the set need it; what it makes is committed. Everything is in double, one sequence at a time, with
 the projection given.
 
-lucidrains: the functions of performer-pytorch themselves, forward only (they hold the maxima constant, which is not the
-derivative of what they return).
+lucidrains: the functions of performer-pytorch themselves; gradients by torch, which are not the derivative of what they return:
+they detach the maxima.
 google: the formulas of google-research/performer/fast_attention/jax/fast_attention.py (Apache 2.0) written out here, since
 it is no package; gradients by jax, through the maxima.
 """
@@ -58,15 +58,18 @@ def google_with_gradients(kernel, q, k, v, dout, projection):
     return [numpy.asarray(x) for x in (out, *back(dout))]
 
 
-def lucidrains_out(kernel, q, k, v, projection):
-    q, k, v, projection = (torch.tensor(x) for x in (q, k, v, projection))
-    q, k, v = (x[None, None] for x in (q, k, v))
+def lucidrains_with_gradients(kernel, q, k, v, dout, projection):
+    inputs = [torch.tensor(x, requires_grad=True) for x in (q, k, v)]
+    q, k, v = (x[None, None] for x in inputs)
+    projection = torch.tensor(projection)
     if kernel == "positive":
         queries = lucidrains.softmax_kernel(q, projection_matrix=projection, is_query=True)
         keys = lucidrains.softmax_kernel(k, projection_matrix=projection, is_query=False)
     else:
         queries, keys = (lucidrains.generalized_kernel(x, projection_matrix=projection) for x in (q, k))
-    return lucidrains.linear_attention(queries, keys, v)[0, 0].numpy()
+    out = lucidrains.linear_attention(queries, keys, v)[0, 0]
+    out.backward(torch.tensor(dout))
+    return [out.detach().numpy(), *(x.grad.numpy() for x in inputs)]
 
 
 def main():
@@ -98,19 +101,18 @@ def main():
             for a, b in zip(borders, borders[1:])
             for h in range(heads)
         ]
-        for kernel in ("positive", "relu", "elu1", "sigmoid"):
-            parts = {name: numpy.zeros((rows, heads * width)) for name in ("out", "dq", "dk", "dv")}
-            for r, c, h in places:
-                result = google_with_gradients(kernel, q[r, c], k[r, c], v[r, c], dout[r, c], projection[h])
-                for x, y in zip(parts.values(), result):
-                    x[r, c] = y
-            for name, x in parts.items():
-                w.add(f"{number}.google.{kernel}.{name}", "f64", x)
-        for kernel in ("positive", "relu"):
-            out = numpy.zeros((rows, heads * width))
-            for r, c, h in places:
-                out[r, c] = lucidrains_out(kernel, q[r, c], k[r, c], v[r, c], projection[h])
-            w.add(f"{number}.lucidrains.{kernel}.out", "f64", out)
+        for name, function, kernels in (
+            ("google", google_with_gradients, ("positive", "relu", "elu1", "sigmoid")),
+            ("lucidrains", lucidrains_with_gradients, ("positive", "relu")),
+        ):
+            for kernel in kernels:
+                parts = {part: numpy.zeros((rows, heads * width)) for part in ("out", "dq", "dk", "dv")}
+                for r, c, h in places:
+                    result = function(kernel, q[r, c], k[r, c], v[r, c], dout[r, c], projection[h])
+                    for x, y in zip(parts.values(), result):
+                        x[r, c] = y
+                for part, x in parts.items():
+                    w.add(f"{number}.{name}.{kernel}.{part}", "f64", x)
     w.close()
 
 
