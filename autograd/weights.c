@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,7 @@ ttn_status ttn_weights_create(const ttn_graph *g, ttn_device *device, ttn_weight
 {
     ttn_status status = ttn_weights_layout(g, device, ret, err);
     if (status != TTN_OK) return status;
+    assert(*ret); /* what ttn_weights_layout promises */
     status = ttn_weights_require(*ret, TTN_SLAB_VALUE, err);
     if (status != TTN_OK) {
         ttn_weights_destroy(*ret);

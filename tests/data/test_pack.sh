@@ -73,6 +73,14 @@ check 'ids that stand twice are refused when asked for' says 3 'FA029' "$(run pa
 
 # A file that grows without end is stopped by a signal, and nothing stays; by the one that only asks to save it is not.
 mkfifo endless
+# wait_for_handlers PID: until it would stop at a SIGTERM, and the others that stop a command.
+wait_for_handlers() {
+    local caught=0
+    until ((0x${caught:-0} & 1 << 14)); do
+        sleep 0.02
+        caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status")
+    done
+}
 for signal in TERM USR1 HUP; do
     yes $'>a\nMKVLAGGMKVLAGGMKVLAGGMKVLAGG' > endless 2> /dev/null &
     writer=$!
@@ -91,7 +99,7 @@ for signal in TERM USR1 HUP; do
     writer=$!
     "$titin" data check endless > out 2> err < /dev/null &
     checker=$!
-    sleep 0.2
+    wait_for_handlers $checker
     kill -USR2 $checker
     kill -$signal $checker
     wait $checker
