@@ -320,6 +320,7 @@ static ttn_status find_valid_file(ttn_dataset *d, const ttn_files *files, const 
 {
     const char *wanted = split->file;
     int n = 0;
+    assert(files->n > 0 && files->file); /* find_files refuses none */
     if (split->kind != TTN_SPLIT_FILE || ttn_dataset_is_store(files->file[0])) return TTN_OK;
     if (!wanted[0])
         return TTN_FAIL(err, TTN_EINVAL,
@@ -346,6 +347,7 @@ static ttn_status open_files(ttn_dataset *d, const ttn_values *v, const ttn_file
     ttn_pack_rules rules;
     ttn_hash128 hash;
     char key[TTN_HASH_TEXT];
+    assert(files->n > 0 && files->file);
     const ttn_option_reader reader = ttn_values_reader(v);
     ttn_status status = find_valid_file(d, files, split, err);
     if (status == TTN_OK) status = ttn_pack_rules_of(&reader, &rules, err);

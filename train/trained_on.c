@@ -67,7 +67,7 @@ static ttn_status open_store(const char *run, ttn_trained_on *ret, ttn_store **s
     char path[PATH_MAX];
     ttn_json *j = NULL;
     const json_t *data;
-    const char *name, *identity;
+    const char *name = NULL, *identity = NULL;
     ttn_error why = {0};
     *store = NULL;
     ttn_status status = ttn_run_path(run, "run.json", path, err);
@@ -79,7 +79,7 @@ static ttn_status open_store(const char *run, ttn_trained_on *ret, ttn_store **s
         snprintf(ret->store, sizeof ret->store, "%s", name);
         status = open_if_same(ret->store, identity, store, err);
     }
-    if (status != TTN_OK && status != TTN_ENOMEM && j &&
+    if (status != TTN_OK && status != TTN_ENOMEM && name && identity &&
         snprintf(path, sizeof path, "%s/../data/%s", run, name + ttn_disk_folder_length(name)) < (int)sizeof path &&
         open_if_same(path, identity, store, &why) == TTN_OK) {
         memcpy(ret->store, path, sizeof path);
