@@ -28,11 +28,9 @@ static ttn_status append_home(writer *w, const char *name, ttn_error *err)
     enum { ROOM = 16384 };
     char room[ROOM], shown[TTN_TAIL_ROOM];
     struct passwd user, *found = NULL;
-    if (name)
-        getpwnam_r(name, &user, room, sizeof room, &found);
-    else
-        getpwuid_r(getuid(), &user, room, sizeof room, &found);
-    if (found && found->pw_dir[0]) return append(w, found->pw_dir, strlen(found->pw_dir), err);
+    const int error = name ? getpwnam_r(name, &user, room, sizeof room, &found)
+                           : getpwuid_r(getuid(), &user, room, sizeof room, &found);
+    if (error == 0 && found && found->pw_dir[0]) return append(w, found->pw_dir, strlen(found->pw_dir), err);
     if (!name)
         return TTN_FAIL(err, TTN_EINVAL, "%s: nobody knows the home folder: set HOME, or write the path without '~'",
                         ttn_text_tail(w->path, shown));
