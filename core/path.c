@@ -64,7 +64,7 @@ static ttn_status expand_variable(writer *w, const char **at, ttn_error *err)
     const int is_braced = (*at)[1] == '{';
     const char *begin = *at + 1 + is_braced;
     size_t n = 0;
-    while (is_name_byte(begin[n], n == 0) && n < sizeof name - 1)
+    while (n < sizeof name - 1 && is_name_byte(begin[n], n == 0))
         n++;
     if (n == 0 || (is_braced && begin[n] != '}')) { /* no variable: a '$' as any other letter */
         *at += 1;
