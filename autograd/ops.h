@@ -82,9 +82,10 @@ int ttn_attn_none(ttn_graph *g, const char *name, int q, int k, int v);
 typedef enum { TTN_PINV_CHEB, TTN_PINV_RAZAVI, TTN_PINV_EXACT } ttn_pinv;
 
 typedef struct {
-    int heads;         /* H, which divides the width */
-    int causal;        /* refused: landmarks are means over residues on both sides */
-    int64_t landmarks; /* M; a sequence of at most so many rows gets exact attention */
+    int heads;  /* H, which divides the width */
+    int causal; /* refused: landmarks are means over residues on both sides */
+    int64_t
+        landmarks; /* M; a sequence of at most so many rows gets exact attention. 0, for whoever records it: all do */
     ttn_pinv pinv;
     int iterations; /* of cheb and razavi, at most 12; 0: 8 and 6 */
     double lambda;  /* of exact, at least 0 */

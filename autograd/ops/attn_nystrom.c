@@ -160,9 +160,11 @@ static const ttn_option options[] = {
     {.name = "nystrom.landmarks",
      .type = TTN_OPTION_INTEGER,
      .fallback = "64",
-     .least = 1,
+     .least = 0,
      .most = TTN_NYSTROM_MOST_LANDMARKS,
-     .help = "landmarks of a head; sequences of at most so many residues get exact attention",
+     .help =
+         "landmarks of a head; sequences of at most so many residues get exact attention; 0: all do, as in published "
+         "models whose num_landmarks is their segment_means_seq_len",
      .since = "0.1",
      .when = in_use},
     {.name = "nystrom.pinv",
@@ -260,7 +262,10 @@ static int build(ttn_graph *g, const ttn_attn_in *in, const void *attr)
         const ttn_init init = {TTN_INIT_NORMAL, 0.02}; /* as the published models begin */
         add = ttn_dwconv(g, "conv", in->v, ttn_param(g, "conv.weight", ttn_matrix(in->heads, a.conv), init, 0));
     }
-    return ttn_attn_nystrom(g, in->name, in->q, in->k, in->v, add, &a);
+    if (a.landmarks > 0 || a.causal) /* causal: the op says why not */
+        return ttn_attn_nystrom(g, in->name, in->q, in->k, in->v, add, &a);
+    int out = ttn_attn_exact(g, in->name, in->q, in->k, in->v, &(ttn_attn_exact_options){.heads = in->heads});
+    return add == TTN_NONE ? out : ttn_add(g, "conv.sum", out, add);
 }
 
 static const ttn_attention attention = {

@@ -580,6 +580,41 @@ static void expect_op(const char *text, const char *node, const char *op)
     drop(&b);
 }
 
+/* What a published model computes whose num_landmarks is its segment_means_seq_len: softmax attention, and the convolution, of
+ * any length. Sequences of at most 30 residues have it with 30 landmarks, too. */
+static void no_landmarks_are_exact_attention_with_the_convolution(void **state)
+{
+    (void)state;
+    static const char *const settings[] = {"landmarks: 0, conv: 5", "landmarks: 30, conv: 5", "landmarks: 0, conv: 0",
+                                           "landmarks: 8, conv: 5"};
+    static result r[4];
+    ttn_error err = {0};
+    batch x;
+    fill(&x);
+    for (int i = 0; i < 4; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "model: {layers: 2, width: 16, heads: 2, init_std: 0.5}\nattention: {kind: nystrom}\nnystrom: {%s}",
+                 settings[i]);
+        built b = build(text);
+        assert_ok(ttn_model_init(b.spec, b.weights, 3, &err), &err);
+        for (int l = 0; l < 2 && i != 2; l++) { /* of the width that values have */
+            const int at = ttn_weights_find(b.weights, l ? "layer.1.attn.conv.weight" : "layer.0.attn.conv.weight");
+            real *kernel = ttn_weights_address(b.weights, at, TTN_SLAB_VALUE);
+            for (int e = 0; e < 2 * 5; e++)
+                kernel[e] = (real)(e + 1) / 10;
+        }
+        run(&b, &x, &r[i]);
+        drop(&b);
+    }
+    const double size = squared_distance(r[0].hidden, r[2].hidden);
+    assert_true(size > 1); /* the convolution is there */
+    assert_at_most(squared_distance(r[0].hidden, r[1].hidden) / size, 1e-10, "0 and 30 landmarks");
+    assert_true(squared_distance(r[0].hidden, r[3].hidden) / size > 1e-4);
+    expect_op("model: {layers: 1, width: 16, heads: 2}\nattention: {kind: nystrom}\nnystrom: {landmarks: 0}",
+              "layer.0.attn.core", "attn_exact");
+}
+
 static void the_head_of_bert_has_the_models_activation_and_that_of_esm_gelu(void **state)
 {
     (void)state;
@@ -775,6 +810,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_comes_later_changes_nothing_in_a_causal_model),
         cmocka_unit_test(with_qk_norm_the_scale_of_queries_does_not_matter),
         cmocka_unit_test(random_features_estimate_the_softmax_of_normed_queries),
+        cmocka_unit_test(no_landmarks_are_exact_attention_with_the_convolution),
         cmocka_unit_test(the_head_of_bert_has_the_models_activation_and_that_of_esm_gelu),
         cmocka_unit_test(drop_out_is_of_embeddings_too),
         cmocka_unit_test(impossible_models_are_refused_with_a_sentence),
