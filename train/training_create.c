@@ -261,7 +261,7 @@ static ttn_status count_parameters(ttn_training *t, ttn_error *err)
     ttn_graph *g = ttn_graph_create((ttn_extent){TTN_GRAPH_TILE, 1, TTN_GRAPH_TILE});
     ttn_model_build(g, t->model, TTN_MODEL_LOSS, &model);
     ttn_status status = ttn_graph_check(g, err);
-    if (status == TTN_OK) status = ttn_weights_create(g, t->device, &w, err);
+    if (status == TTN_OK) status = ttn_weights_layout(g, t->device, &w, err);
     for (int i = 0; w && i < ttn_weights_count(w); i++)
         if (!ttn_weights_at(w, i)->is_state) t->facts.parameters += ttn_desc_numel(&ttn_weights_at(w, i)->desc);
     ttn_weights_destroy(w);

@@ -2,7 +2,7 @@
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
 # chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 113
+plan 114
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -212,6 +212,7 @@ refused 'a store of another alphabet' 2 "packed for the alphabet 'esm'" train.ou
 refused 'another configuration' 2 'with another value of model.width' train.out=whole --resume model.width=32
 check 'which is shown' grep -q 'changed: model.width: 16 (tiny.yaml:1) -> 32 (command line)' <<< "$err"
 refused 'too little memory' 6 'train.memory' train.out=x train.memory=1k
+refused 'a model that no memory holds' 6 'of memory can be had: lower model.width or model.layers' train.out=x model.width=1048576
 empty 'nothing is left of what was refused' "$(find x 2> /dev/null; find data -name '*cut*' -o -name '*bad*')"
 mkdir mine
 for data in bad.fa nothing.fa; do train train.out=mine/runs/new/x "data.train=$data"; done
