@@ -68,6 +68,7 @@ nonfinite.o  json_[a-z_]+|lstat|opendir|readdir|closedir  # trees of JSON, and w
 replay.o  stat  # is there a checkpoint
 run_json.o  gethostname|getpid|access|json_[a-z_]+  # who ran it, and trees of JSON
 training_create.o  l?stat  # what is in a folder
+trained_on.o  stat  # a pipe where a file should be
 saver.o   pthread_(create|join|sigmask|mutex_[a-z]+|cond_[a-z]+)|sigfillset  # a thread that writes
 reader.o  open|close|fstat|pread  # files that are read by position
 fasta.o   regcomp|regfree|regerror  # ids by expression
