@@ -313,6 +313,8 @@ static ttn_status check_values(const ttn_option *o, ttn_error *err)
         return TTN_FAIL(err, TTN_EINVAL, "option %s: a %s has no range", o->name, types[o->type].one);
     if (!(o->least <= o->most))
         return TTN_FAIL(err, TTN_EINVAL, "option %s: nothing lies between %g and %g", o->name, o->least, o->most);
+    if (o->from_file && (o->type != TTN_OPTION_TEXT || o->is_list))
+        return TTN_FAIL(err, TTN_EINVAL, "option %s: the lines of a file are one text", o->name);
     int wants_choices = o->type == TTN_OPTION_CHOICE;
     if (wants_choices != (o->choices != NULL) || (wants_choices && !o->choices[0]))
         return TTN_FAIL(err, TTN_EINVAL, "option %s: choices belong to a choice, and a choice has some", o->name);

@@ -42,6 +42,7 @@ typedef struct {
     const char *name; /* "favor.redraw": a section, a dot, a key; lower case, digits and '_' */
     ttn_option_type type;
     int is_list;          /* of values of that type */
+    int from_file;        /* TTN_OPTION_TEXT: "@FILE" stands for the lines of that file, with blanks between them */
     const char *fallback; /* the default, as a user would write it (of a list: values with ", " between them, "" for
                                    none); NULL: the user must give a value */
     double least, most;   /* of numbers, sizes and durations, both possible; both 0: any */

@@ -146,7 +146,36 @@ ttn_status ttn_alphabet_make(const char *name, const char *const *token, int n, 
     return TTN_OK;
 }
 
+ttn_status ttn_alphabet_read(const char *tokens, ttn_own_alphabet *ret, ttn_error *err)
+{
+    static const char blanks[] = " \t\n";
+    static const char name[] = "data.tokens";
+    if (strlen(tokens) >= sizeof ret->text)
+        return TTN_FAIL(err, TTN_EFORMAT, "%s: a vocabulary of %zu bytes, at most %zu are possible", name,
+                        strlen(tokens), sizeof ret->text - 1);
+    memcpy(ret->text, tokens, strlen(tokens) + 1);
+    int n = 0;
+    for (char *at = ret->text + strspn(ret->text, blanks); *at; n++) {
+        char *end = at + strcspn(at, blanks);
+        char *next = end + strspn(end, blanks);
+        *end = 0;
+        if (n < TTN_MAX_TOKENS) ret->token[n] = at;
+        at = next;
+    }
+    ttn_status status = ttn_alphabet_make(name, ret->token, n, &ret->alphabet, err);
+    if (status == TTN_OK) ret->alphabet.name = "own";
+    return status;
+}
+
 /* ---- questions ---- */
+
+int ttn_alphabet_same(const ttn_alphabet *a, const ttn_alphabet *b)
+{
+    if (a->n != b->n) return 0;
+    for (int t = 0; t < a->n; t++)
+        if (strcmp(a->token[t], b->token[t]) != 0) return 0;
+    return 1;
+}
 
 char ttn_alphabet_letter(const ttn_alphabet *a, int token)
 {

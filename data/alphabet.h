@@ -47,6 +47,20 @@ extern const char *const ttn_alphabet_names[];
 TTN_MUST_USE ttn_status ttn_alphabet_make(const char *name, const char *const *token, int n, ttn_alphabet *ret,
                                           ttn_error *err);
 
+/* A vocabulary of the user's own, with the texts that it is made of: it stays where it was made. */
+enum { TTN_OWN_TEXT = 4096 };
+typedef struct {
+    ttn_alphabet alphabet;
+    const char *token[TTN_MAX_TOKENS];
+    char text[TTN_OWN_TEXT];
+} ttn_own_alphabet;
+
+/* From a text, tokens with blanks between them; its name is "own". TTN_EFORMAT as above, or a text that is too long. */
+TTN_MUST_USE ttn_status ttn_alphabet_read(const char *tokens, ttn_own_alphabet *ret, ttn_error *err);
+
+/* The same tokens in the same order. */
+int ttn_alphabet_same(const ttn_alphabet *a, const ttn_alphabet *b);
+
 /* Does the token stand for exactly one of the 20 standard residues? */
 int ttn_alphabet_is_residue(const ttn_alphabet *a, int token);
 

@@ -57,7 +57,8 @@ extern const ttn_option_condition ttn_when_packed[];
 
 extern const ttn_option ttn_fasta_options[];
 extern const int ttn_fasta_n_options;
-TTN_MUST_USE ttn_status ttn_fasta_rules_of(const ttn_option_reader *o, ttn_fasta_rules *ret, ttn_error *err);
+TTN_MUST_USE ttn_status ttn_fasta_rules_of(const ttn_option_reader *o, ttn_own_alphabet *own, ttn_fasta_rules *ret,
+                                           ttn_error *err);
 
 /* ---- reading ---- */
 

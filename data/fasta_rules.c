@@ -98,6 +98,7 @@ static const char *const on_error_choices[] = {"stop", "skip-record", NULL};
 
 enum {
     ALPHABET,
+    TOKENS,
     LOWERCASE,
     STOP,
     GAPS,
@@ -122,6 +123,14 @@ const ttn_option ttn_fasta_options[] = {
                   .choices = ttn_alphabet_names,
                   .help = "the vocabulary: tokens of ESM-2 (33), of ProtBert (30) or of AMPLIFY (27)",
                   .since = "0.1"},
+    [TOKENS] = {.name = "data.tokens",
+                .type = TTN_OPTION_TEXT,
+                .fallback = "",
+                .from_file = 1,
+                .help =
+                    "in the place of data.alphabet: a vocabulary's tokens in their order, blanks between them; @FILE: "
+                    "the lines of a file, such as vocab.txt, which is not needed again",
+                .since = "0.1"},
     [LOWERCASE] = {.name = "data.lowercase",
                    .type = TTN_OPTION_CHOICE,
                    .fallback = "upper",
@@ -220,11 +229,28 @@ static ttn_status yes_or_no(const ttn_option_reader *o, int row, int *ret, ttn_e
     return o->get_bool(o->self, ttn_fasta_options[row].name, 0, ret, err);
 }
 
-ttn_status ttn_fasta_rules_of(const ttn_option_reader *o, ttn_fasta_rules *ret, ttn_error *err)
+/* *ret: that of data.tokens, made in `own`, or that of data.alphabet. */
+static ttn_status alphabet_of(const ttn_option_reader *o, ttn_own_alphabet *own, const ttn_alphabet **ret,
+                              ttn_error *err)
 {
-    int alphabet = 0, lowercase = 0, stop = 0, format = 0;
+    int named = 0;
+    const char *tokens = NULL;
+    ttn_status status = choice(o, ALPHABET, &named, err);
+    if (status == TTN_OK) status = o->get_text(o->self, ttn_fasta_options[TOKENS].name, 0, &tokens, err);
+    if (status != TTN_OK) return status;
+    *ret = ttn_alphabet_find(ttn_alphabet_names[named]);
+    if (!tokens[0]) return TTN_OK;
+    *ret = &own->alphabet;
+    ttn_error why = {0};
+    if (ttn_alphabet_read(tokens, own, &why) == TTN_OK) return TTN_OK;
+    return TTN_FAIL(err, TTN_EINVAL, "%s", why.text);
+}
+
+ttn_status ttn_fasta_rules_of(const ttn_option_reader *o, ttn_own_alphabet *own, ttn_fasta_rules *ret, ttn_error *err)
+{
+    int lowercase = 0, stop = 0, format = 0;
     ttn_fasta_rules r = {0};
-    ttn_status status = choice(o, ALPHABET, &alphabet, err);
+    ttn_status status = alphabet_of(o, own, &r.alphabet, err);
     if (status == TTN_OK) status = choice(o, LOWERCASE, &lowercase, err);
     if (status == TTN_OK) status = choice(o, STOP, &stop, err);
     if (status == TTN_OK) status = choice(o, GAPS, &r.strip_gaps, err);
@@ -237,7 +263,6 @@ ttn_status ttn_fasta_rules_of(const ttn_option_reader *o, ttn_fasta_rules *ret, 
     if (status == TTN_OK) status = o->get_text(o->self, ttn_fasta_options[ID_REGEX].name, 0, &r.id_regex, err);
     if (status == TTN_OK) status = o->get_integer(o->self, ttn_fasta_options[MAX_RECORD].name, 0, &r.most, err);
     if (status != TTN_OK) return status;
-    r.alphabet = ttn_alphabet_find(ttn_alphabet_names[alphabet]);
     r.lowercase = (ttn_fasta_lowercase)lowercase;
     r.stop = (ttn_fasta_stop)stop;
     r.format = (ttn_fasta_format)format;

@@ -56,10 +56,10 @@ static ttn_status is_second_choice(const ttn_option_reader *o, const ttn_option 
     return status;
 }
 
-ttn_status ttn_pack_rules_of(const ttn_option_reader *o, ttn_pack_rules *ret, ttn_error *err)
+ttn_status ttn_pack_rules_of(const ttn_option_reader *o, ttn_own_alphabet *own, ttn_pack_rules *ret, ttn_error *err)
 {
     ttn_pack_rules r = {0};
-    ttn_status status = ttn_fasta_rules_of(o, &r.fasta, err);
+    ttn_status status = ttn_fasta_rules_of(o, own, &r.fasta, err);
     if (status == TTN_OK) status = ttn_cluster_rules_of(o, &r.cluster, err);
     if (status == TTN_OK) status = is_second_choice(o, &ttn_pack_options[COMPRESS], &r.is_compressed, err);
     if (status == TTN_OK) status = is_second_choice(o, &ttn_pack_options[DEDUP], &r.drops_doubles, err);

@@ -24,7 +24,8 @@ typedef struct {
 /* The rows pack.compress and data.dedup; and all of the above but ids, makes_clusters and titin_version from their rows. */
 extern const ttn_option ttn_pack_options[];
 extern const int ttn_pack_n_options;
-TTN_MUST_USE ttn_status ttn_pack_rules_of(const ttn_option_reader *o, ttn_pack_rules *ret, ttn_error *err);
+TTN_MUST_USE ttn_status ttn_pack_rules_of(const ttn_option_reader *o, ttn_own_alphabet *own, ttn_pack_rules *ret,
+                                          ttn_error *err);
 
 typedef enum { TTN_PACK_READS, TTN_PACK_CLUSTERS, TTN_PACK_CHECKS } ttn_pack_phase;
 

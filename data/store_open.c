@@ -59,15 +59,6 @@ static ttn_status check_format(ttn_store *s, ttn_error *err)
                     version > TTN_STORE_VERSION ? "use a newer titin, or pack it again" : "pack it again");
 }
 
-/* Is the vocabulary the one that titin has under this name? */
-static int is_same_alphabet(const ttn_alphabet *a, const char *const *token, int64_t n)
-{
-    if (!a || a->n != n) return 0;
-    for (int64_t v = 0; v < n; v++)
-        if (strcmp(a->token[v], token[v]) != 0) return 0;
-    return 1;
-}
-
 static ttn_status get_alphabet(ttn_store *s, ttn_error *err)
 {
     const char *name;
@@ -76,12 +67,14 @@ static ttn_status get_alphabet(ttn_store *s, ttn_error *err)
     ttn_status status = ttn_hdf5_get_text(s->file, "alphabet_name", &name, err);
     if (status == TTN_OK) status = ttn_hdf5_get_texts(s->file, "alphabet", TTN_MAX_TOKENS, &token, &n, err);
     if (status != TTN_OK) return status;
-    s->facts.alphabet = ttn_alphabet_find(name);
-    if (is_same_alphabet(s->facts.alphabet, token, n)) return TTN_OK;
-    /* Its name is what is compared with data.alphabet. */
-    if (s->facts.alphabet) return ttn_store_damaged(s, "its alphabet is not what titin knows under that name", err);
     s->facts.alphabet = &s->own_alphabet;
-    return ttn_alphabet_make(name, token, (int)n, &s->own_alphabet, err);
+    status = ttn_alphabet_make(name, token, (int)n, &s->own_alphabet, err);
+    const ttn_alphabet *known = ttn_alphabet_find(name);
+    if (status != TTN_OK || !known) return status;
+    if (!ttn_alphabet_same(known, &s->own_alphabet))
+        return ttn_store_damaged(s, "its alphabet is not what titin knows under that name", err);
+    s->facts.alphabet = known;
+    return status;
 }
 
 /* A list of numbers that has n entries. */

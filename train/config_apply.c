@@ -144,7 +144,14 @@ static ttn_status read_scalar(ttn_config *c, const ttn_config_node *n, const cha
     if (is_null(n)) return blame_null(c, n, name, o, err);
     if (n->has_nul) return ttn_config_blame(c, n->place, err, "%s: the text has a NUL byte", name);
     ttn_error why = {0};
-    ttn_status status = ttn_option_read(o, n->text, ret, &why);
+    const char *text = n->text;
+    ttn_status status = TTN_OK;
+    if (o->from_file && text[0] == '@') {
+        ttn_scalar path = {.text = text + 1};
+        status = expand_path(c, &path, &why);
+        if (status == TTN_OK) status = ttn_config_words_of_file(c, path.text, &text, &why);
+    }
+    if (status == TTN_OK) status = ttn_option_read(o, text, ret, &why);
     if (status == TTN_OK && o->type == TTN_OPTION_PATH && !n->place.source->is_resolved)
         status = expand_path(c, ret, &why);
     if (status == TTN_ENOMEM) return ttn_config_no_memory(err);

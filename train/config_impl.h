@@ -157,6 +157,10 @@ TTN_MUST_USE ttn_status ttn_config_source_add(ttn_config *c, ttn_source_kind kin
 TTN_MUST_USE ttn_status ttn_config_file_open(ttn_config *c, const ttn_config_file *file, ttn_config_source **ret,
                                              ttn_error *err);
 
+/* "@FILE" as a value (ttn_option.from_file): *ret, in arena memory, has the file's lines, blanks between them. TTN_EINVAL with
+ * "FILE:LINE: why": it cannot be read, is too long, or has lines of several words or none; TTN_ENOMEM. */
+TTN_MUST_USE ttn_status ttn_config_words_of_file(ttn_config *c, const char *path, const char **ret, ttn_error *err);
+
 /* ---- config_yaml.c ---- */
 
 /* Is it text that YAML can hold (UTF-8, no control characters)? *ret 1, or 0 and something is blamed. */

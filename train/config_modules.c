@@ -46,8 +46,9 @@ static ttn_status read_fasta_rules(const void *self, const ttn_values *v, ttn_er
 {
     (void)self;
     const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_own_alphabet own;
     ttn_fasta_rules rules;
-    return ttn_fasta_rules_of(&reader, &rules, err);
+    return ttn_fasta_rules_of(&reader, &own, &rules, err);
 }
 
 static ttn_status read_batch_rules(const void *self, const ttn_values *v, ttn_error *err)
@@ -94,8 +95,9 @@ static ttn_status read_pack_rules(const void *self, const ttn_values *v, ttn_err
 {
     (void)self;
     const ttn_option_reader reader = ttn_values_reader(v);
+    ttn_own_alphabet own;
     ttn_pack_rules rules;
-    return ttn_pack_rules_of(&reader, &rules, err);
+    return ttn_pack_rules_of(&reader, &own, &rules, err);
 }
 
 static const struct {

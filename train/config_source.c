@@ -38,12 +38,12 @@ ttn_status ttn_config_source_add(ttn_config *c, ttn_source_kind kind, int group,
 
 /* ---- files ---- */
 
-/* Up to one byte more than a configuration may have: *ret_n says how many came. errno when it fails. */
-static int read_all(int fd, char *text, size_t *ret_n)
+/* Up to one byte more than `most`: *ret_n says how many came. errno when it fails. */
+static int read_all(int fd, char *text, size_t most, size_t *ret_n)
 {
     size_t n = 0;
-    while (n < TTN_CONFIG_BYTES + 1) {
-        ssize_t got = read(fd, text + n, TTN_CONFIG_BYTES + 1 - n);
+    while (n < most + 1) {
+        ssize_t got = read(fd, text + n, most + 1 - n);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return errno;
         if (got == 0) break;
@@ -79,7 +79,7 @@ static ttn_status read_file(ttn_config *c, const char *path, int group, char *te
     if (fd < 0 && errno == ENOENT && ttn_option_find(c->table->row, c->table->n_row, path))
         return blame_whole(c, group, path, err, "there is no such file; a key is set by KEY=VALUE, without blanks");
     if (fd < 0) return blame_whole(c, group, path, err, why_not(errno));
-    const int error = read_all(fd, text, ret_n);
+    const int error = read_all(fd, text, TTN_CONFIG_BYTES, ret_n);
     close(fd); /* nothing was written: nothing can be lost */
     if (error == EIO) return TTN_FAIL_AT(err, TTN_EIO, path, 0, 0, "reading it failed: %s", strerror(error));
     if (error) return blame_whole(c, group, path, err, why_not(error));
@@ -110,4 +110,34 @@ ttn_status ttn_config_file_open(ttn_config *c, const ttn_config_file *file, ttn_
     if (status == TTN_OK && is_read) status = add_text(c, group, file->path, text, n, ret, err);
     free(text);
     return status;
+}
+
+ttn_status ttn_config_words_of_file(ttn_config *c, const char *path, const char **ret, ttn_error *err)
+{
+    enum { MOST = 4096 };
+    char *text = ttn_arena_alloc(c->memory, MOST + 1);
+    if (!text) return ttn_config_no_memory(err);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t n = 0;
+    const int error = fd < 0 ? errno : read_all(fd, text, MOST, &n);
+    if (fd >= 0) close(fd);
+    if (error) return TTN_FAIL(err, TTN_EINVAL, "%s: %s", path, strerror(error));
+    if (n > MOST)
+        return TTN_FAIL(err, TTN_EINVAL, "%s: this has more than %d bytes: is it the right file?", path, (int)MOST);
+    text[n] = 0;
+    if (strlen(text) != n) return TTN_FAIL(err, TTN_EINVAL, "%s: it has a NUL byte: is it the right file?", path);
+    static const char blanks[] = " \t\r";
+    int line = 1;
+    for (char *at = text; *at; line++) {
+        at += strspn(at, blanks);
+        char *end = at + strcspn(at, " \t\r\n");
+        char *rest = end + strspn(end, blanks);
+        if (end == at || (*rest && *rest != '\n'))
+            return TTN_FAIL(err, TTN_EINVAL, "%s:%d: %s; one word a line is expected", path, line,
+                            end == at ? "an empty line" : "several words");
+        at = *rest ? rest + 1 : rest;
+        memset(end, *at ? ' ' : 0, (size_t)(at - end));
+    }
+    *ret = text;
+    return TTN_OK;
 }

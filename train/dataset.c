@@ -344,13 +344,14 @@ static ttn_status find_valid_file(ttn_dataset *d, const ttn_files *files, const 
 static ttn_status open_files(ttn_dataset *d, const ttn_values *v, const ttn_files *files, const ttn_split_rules *split,
                              int64_t cache, const ttn_dataset_options *o, ttn_error *err)
 {
+    ttn_own_alphabet own;
     ttn_pack_rules rules;
     ttn_hash128 hash;
     char key[TTN_HASH_TEXT];
     assert(files->n > 0 && files->file);
     const ttn_option_reader reader = ttn_values_reader(v);
     ttn_status status = find_valid_file(d, files, split, err);
-    if (status == TTN_OK) status = ttn_pack_rules_of(&reader, &rules, err);
+    if (status == TTN_OK) status = ttn_pack_rules_of(&reader, &own, &rules, err);
     if (status != TTN_OK) return status;
     rules.makes_clusters = split->kind == TTN_SPLIT_CLUSTER;
     rules.titin_version = o->titin_version;
@@ -379,23 +380,45 @@ static ttn_status find_store(ttn_dataset *d, const ttn_values *v, const ttn_spli
 
 /* ---- opening ---- */
 
+/* "data.alphabet=esm", or of a vocabulary of somebody's own: data.tokens with how many there are. */
+enum { SETTING_TEXT = 64 };
+static const char *setting_of(const ttn_alphabet *a, char *text)
+{
+    const ttn_alphabet *known = ttn_alphabet_find(a->name);
+    if (known && ttn_alphabet_same(known, a))
+        snprintf(text, SETTING_TEXT, "data.alphabet=%s", a->name);
+    else
+        snprintf(text, SETTING_TEXT, "data.tokens=… (%d of them)", a->n);
+    return text;
+}
+
 /* named: the configuration is a model's that is there already, and not one that could be changed. */
 static ttn_status check_alphabet(const ttn_dataset *d, const ttn_option_reader *reader, int named, ttn_error *err)
 {
+    ttn_own_alphabet own;
     ttn_fasta_rules rules;
-    ttn_status status = ttn_fasta_rules_of(reader, &rules, err);
+    char setting[SETTING_TEXT];
+    ttn_status status = ttn_fasta_rules_of(reader, &own, &rules, err);
     if (status != TTN_OK) return status;
-    const char *store = ttn_store_describe(d->store)->alphabet->name, *wanted = rules.alphabet->name;
-    if (strcmp(store, wanted) == 0) return TTN_OK;
+    const ttn_alphabet *store = ttn_store_describe(d->store)->alphabet;
+    const ttn_alphabet *wanted = rules.alphabet;
+    if (ttn_alphabet_same(store, wanted)) return TTN_OK;
+    int first = 0; /* the first token that differs */
+    while (first < store->n && first < wanted->n && strcmp(store->token[first], wanted->token[first]) == 0)
+        first++;
+    const char *there = first < store->n ? store->token[first] : "none";
+    const char *here = first < wanted->n ? wanted->token[first] : "none";
     if (named)
-        return TTN_FAIL(err, TTN_EINVAL,
-                        "%s: was packed for the alphabet '%s', and the model knows '%s': pack the sequences for it "
-                        "(data.alphabet=%s)",
-                        d->path, store, wanted, wanted);
-    return TTN_FAIL(err, TTN_EINVAL,
-                    "%s: was packed for the alphabet '%s', and data.alphabet is '%s': pack the sequences again, or set "
-                    "data.alphabet=%s",
-                    d->path, store, wanted, store);
+        return TTN_FAIL(
+            err, TTN_EINVAL,
+            "%s: was packed for the alphabet '%s', and the model knows '%s' (token %d is %s there, and %s in "
+            "the model): pack the sequences for it (%s)",
+            d->path, store->name, wanted->name, first, there, here, setting_of(wanted, setting));
+    return TTN_FAIL(
+        err, TTN_EINVAL,
+        "%s: was packed for the alphabet '%s', and the configuration says '%s' (token %d is %s there, and %s "
+        "here): pack the sequences again, or set %s",
+        d->path, store->name, wanted->name, first, there, here, setting_of(store, setting));
 }
 
 /* The training side is what is not held out. */

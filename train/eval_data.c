@@ -9,6 +9,7 @@ struct ttn_eval_data {
     ttn_dataset *store;      /* NULL: FASTA */
     ttn_sequence_list *list; /* NULL: a store */
     ttn_sequences from;      /* of the list */
+    ttn_own_alphabet own;    /* of the list, where data.tokens says it */
 };
 
 /* ---- a store ---- */
@@ -66,7 +67,7 @@ static ttn_status read_files(ttn_eval_data *d, const char *const *path, int n, c
     ttn_fasta_rules rules;
     int64_t count[TTN_MAX_TOKENS] = {0};
     const ttn_option_reader reader = ttn_values_reader(values);
-    ttn_status status = ttn_fasta_rules_of(&reader, &rules, err);
+    ttn_status status = ttn_fasta_rules_of(&reader, &d->own, &rules, err);
     if (status == TTN_OK) status = ttn_sequence_list_create(rules.alphabet, &d->list, err);
     for (int i = 0; i < n && status == TTN_OK; i++) {
         if (ttn_dataset_is_store(path[i]))

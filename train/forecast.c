@@ -11,6 +11,7 @@
 struct ttn_forecast {
     ttn_forecast_request request;
     ttn_forecast_facts facts;
+    ttn_own_alphabet own;
     ttn_fasta_rules fasta;
     ttn_model_spec *spec;
     ttn_graph *graph;
@@ -190,7 +191,7 @@ static ttn_status read_rules(ttn_forecast *f, ttn_error *err)
     const ttn_option_reader reader = ttn_values_reader(f->request.values);
     ttn_status status = ttn_train_spec_read(f->request.values, &facts->train, err);
     if (status == TTN_OK) status = ttn_batch_rules_of(&reader, &facts->rules, err);
-    if (status == TTN_OK) status = ttn_fasta_rules_of(&reader, &f->fasta, err);
+    if (status == TTN_OK) status = ttn_fasta_rules_of(&reader, &f->own, &f->fasta, err);
     if (status != TTN_OK) return status;
     facts->alphabet = f->fasta.alphabet;
     facts->rules.objective = facts->train.objective;

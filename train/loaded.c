@@ -103,7 +103,7 @@ static ttn_status read_rules(ttn_loaded *m, ttn_error *err)
     const ttn_option_reader reader = ttn_values_reader(v);
     ttn_fasta_rules fasta;
     ttn_train_spec train;
-    ttn_status status = ttn_fasta_rules_of(&reader, &fasta, err);
+    ttn_status status = ttn_fasta_rules_of(&reader, &m->own, &fasta, err);
     if (status == TTN_OK) status = ttn_batch_rules_of(&reader, &m->rules, err);
     if (status == TTN_OK) status = ttn_train_spec_read(v, &train, err);
     if (status != TTN_OK) return status;

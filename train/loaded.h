@@ -37,6 +37,7 @@ typedef struct {
     int64_t step;        /* optimizer steps that it has seen; -1: not known, of a file of weights */
     ttn_config *config;
     const ttn_alphabet *alphabet;
+    ttn_own_alphabet own;  /* of data.tokens */
     ttn_batch_rules rules; /* of the configuration, with the objective it was trained for */
     uint64_t seed;         /* train.seed */
     ttn_model_spec *model;

@@ -121,6 +121,36 @@ static void a_vocabulary_that_cannot_be_one_is_refused(void **state)
     assert_fails(ttn_alphabet_make("it", token, TTN_MAX_TOKENS + 1, &a, &err), TTN_EFORMAT, &err, "1 to 128");
 }
 
+static void a_vocabulary_is_read_from_a_text(void **state)
+{
+    (void)state;
+    static ttn_own_alphabet own;
+    ttn_error err = {0};
+    assert_ok(ttn_alphabet_read(" [PAD] [UNK]\n[CLS] [SEP]\t[MASK] L A G V E S I K R D T P N Q F Y M H C W X U B Z O ",
+                                &own, &err),
+              &err);
+    assert_string_equal(own.alphabet.name, "own");
+    assert_true(ttn_alphabet_same(&own.alphabet, ttn_alphabet_find("bert")));
+    assert_false(ttn_alphabet_same(&own.alphabet, ttn_alphabet_find("esm")));
+    assert_same_bits(own.alphabet.map, ttn_alphabet_find("bert")->map, sizeof own.alphabet.map);
+    assert_ok(ttn_alphabet_read("[PAD] [UNK] A L G V E S I K R D T P N Q F Y M H C W", &own, &err), &err);
+    assert_true(own.alphabet.map['A'] == 2 && own.alphabet.n == 22 && own.alphabet.mask == TTN_NO_TOKEN);
+
+    char many[4 * TTN_MAX_TOKENS + 8] = "";
+    for (int t = 0; t <= TTN_MAX_TOKENS; t++)
+        strcat(many, "x ");
+    assert_fails(ttn_alphabet_read(many, &own, &err), TTN_EFORMAT, &err, "data.tokens: a vocabulary of 129 tokens");
+    err = (ttn_error){0};
+    assert_fails(ttn_alphabet_read("", &own, &err), TTN_EFORMAT, &err, "a vocabulary of 0 tokens");
+    err = (ttn_error){0};
+    assert_fails(ttn_alphabet_read("<unk> A A", &own, &err), TTN_EFORMAT, &err,
+                 "tokens 1 and 2 of the vocabulary are both 'A'");
+    static char large[TTN_OWN_TEXT + 1];
+    memset(large, 'x', TTN_OWN_TEXT);
+    err = (ttn_error){0};
+    assert_fails(ttn_alphabet_read(large, &own, &err), TTN_EFORMAT, &err, "4096 bytes, at most 4095");
+}
+
 int main(int argc, char **argv)
 {
     ttn_test_start(argc, argv);
@@ -131,6 +161,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(letters_that_are_missing_are_x_or_unknown),
         cmocka_unit_test(residues_are_twenty_in_order),
         cmocka_unit_test(a_vocabulary_that_cannot_be_one_is_refused),
+        cmocka_unit_test(a_vocabulary_is_read_from_a_text),
     };
     return ttn_test_run(tests);
 }

@@ -963,9 +963,10 @@ static void rules_come_from_the_options(void **state)
     ttn_values *v;
     assert_ok(ttn_options_check(ttn_fasta_options, ttn_fasta_n_options, &err), &err);
     assert_ok(ttn_values_create(ttn_fasta_options, ttn_fasta_n_options, &v, &err), &err);
+    static ttn_own_alphabet own;
     ttn_fasta_rules r;
     ttn_option_reader reader = ttn_values_reader(v);
-    assert_ok(ttn_fasta_rules_of(&reader, &r, &err), &err);
+    assert_ok(ttn_fasta_rules_of(&reader, &own, &r, &err), &err);
     assert_string_equal(r.alphabet->name, "esm");
     assert_int_equal(r.lowercase, TTN_LOWERCASE_UPPER);
     assert_int_equal(r.stop, TTN_STOP_ERROR);
@@ -975,14 +976,14 @@ static void rules_come_from_the_options(void **state)
     assert_int_equal(r.most, 200000000);
     assert_null(r.id_regex);
 
-    static const char *const given[] = {"bert",        "error", "x",   "strip", "a3m-query", "yes",
-                                        "skip-record", "0",     "yes", "yes",   "(.)",       "7"};
+    static const char *const given[] = {"bert",        "",  "error", "x",   "strip", "a3m-query", "yes",
+                                        "skip-record", "0", "yes",   "yes", "(.)",   "7"};
     for (int i = 0; i < ttn_fasta_n_options; i++) {
         ttn_scalar s;
         assert_ok(ttn_option_read(&ttn_fasta_options[i], given[i], &s, &err), &err);
         assert_ok(ttn_values_set(v, i, &s, 1, (ttn_origin){TTN_FROM_COMMAND_LINE, "it"}, &err), &err);
     }
-    assert_ok(ttn_fasta_rules_of(&reader, &r, &err), &err);
+    assert_ok(ttn_fasta_rules_of(&reader, &own, &r, &err), &err);
     assert_string_equal(r.alphabet->name, "bert");
     assert_int_equal(r.lowercase, TTN_LOWERCASE_ERROR);
     assert_int_equal(r.stop, TTN_STOP_X);
@@ -990,6 +991,16 @@ static void rules_come_from_the_options(void **state)
     assert_int_equal(r.strip_gaps + r.strip_digits + r.skip_records + r.allow_nucleotide + r.allow_no_bgzf_eof, 5);
     assert_true(r.max_skipped < 0);
     assert_int_equal(r.most, 7);
+
+    ttn_scalar s = {.text = "<unk> <mask> Y W V T S R Q P N M L K I H G F E D C A"};
+    assert_ok(ttn_values_set(v, 1, &s, 1, (ttn_origin){TTN_FROM_COMMAND_LINE, "it"}, &err), &err);
+    assert_ok(ttn_fasta_rules_of(&reader, &own, &r, &err), &err);
+    assert_ptr_equal(r.alphabet, &own.alphabet);
+    assert_true(r.alphabet->n == 22 && r.alphabet->map['A'] == 21 && r.alphabet->mask == 1);
+    s.text = "<unk> A";
+    assert_ok(ttn_values_set(v, 1, &s, 1, (ttn_origin){TTN_FROM_COMMAND_LINE, "it"}, &err), &err);
+    assert_fails(ttn_fasta_rules_of(&reader, &own, &r, &err), TTN_EINVAL, &err,
+                 "data.tokens: the vocabulary has no token 'C'");
     assert_string_equal(r.id_regex, "(.)");
     ttn_values_destroy(v);
 }

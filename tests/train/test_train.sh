@@ -2,7 +2,7 @@
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
 # chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 114
+plan 124
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -361,6 +361,30 @@ while read -r name; do
 done <<< "$(ls -A whole)"
 empty 'nothing is written through a link in the folder of a run' "$touched"
 same 'and all that a run has was tried' "$(ls -A whole | wc -l)" 8
+
+# ---- a vocabulary of one's own ----
+
+printf '%s\n' '[PAD]' '[UNK]' '[CLS]' '[SEP]' '[MASK]' Y W V T S R Q P N M L K I H G F E D C A > vocab.txt
+train train.out=own data.tokens=@vocab.txt
+same 'a run with the tokens of a file' "$code" 0
+check 'whose configuration has the tokens and not the file' grep -q 'tokens: "\[PAD\] \[UNK\].* D C A"' own/config.resolved.yaml
+"$titin" data info "$(grep -l own data/small-*.h5 | head -n 1)" > info 2> err
+check 'packed for it' grep -q 'alphabet  *own' info
+"$titin" fill own MKT_YIAKQ > fill 2> err
+check 'a residue can be filled in' grep -q '^  *4  MKT_YIAKQ' fill
+mv vocab.txt elsewhere.txt
+"$titin" train own/config.resolved.yaml --resume --allow-change train.steps=22 > out 2> err
+same 'the file is not needed again' "$? $(grep -c '^{"step":22,"date":[0-9]*,"train' own/metrics.jsonl)" '0 1'
+sed -i 's/^C$/x/; s/^A$/C/; s/^x$/A/' elsewhere.txt
+refused 'tokens in another order' 2 'with another value of data.tokens' train.out=own --resume data.tokens=@elsewhere.txt
+"$titin" data pack small.fa -o other.h5 data.tokens=@elsewhere.txt > pack.txt 2>&1 || cat pack.txt
+"$titin" eval own other.h5 > out 2> err
+check 'a store of tokens in another order' grep -q "packed for the alphabet 'own', and the model knows 'own' (token 23 is A there, and C in the model)" err
+printf 'A\nC D\n' > two.txt
+refused 'a line of two words' 2 'data.tokens: two.txt:2: several words; one word a line is expected' train.out=x data.tokens=@two.txt
+printf 'A\n\nC\n' > gap.txt
+refused 'an empty line' 2 'data.tokens: gap.txt:2: an empty line; one word a line is expected' train.out=x data.tokens=@gap.txt
+refused 'no such file' 2 'data.tokens: nothing.txt: No such file' train.out=x data.tokens=@nothing.txt
 
 # ---- a disk that takes no more ----
 

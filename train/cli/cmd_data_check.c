@@ -48,7 +48,7 @@ static ttn_status check_files(const ttn_files *in, const ttn_fasta_rules *rules,
 
 /* The settings among the arguments, over the environment and the preset; *ret_rules borrows from *ret. */
 static ttn_status configure(const ttn_cli_call *call, ttn_config_table **ret_table, ttn_config **ret,
-                            ttn_fasta_rules *ret_rules, ttn_error *err)
+                            ttn_own_alphabet *own, ttn_fasta_rules *ret_rules, ttn_error *err)
 {
     *ret_rules = (ttn_fasta_rules){0};
     const ttn_unread_about about = {.section = sections};
@@ -56,18 +56,19 @@ static ttn_status configure(const ttn_cli_call *call, ttn_config_table **ret_tab
     if (status == TTN_OK) status = ttn_configured_check_unread(call, *ret, &about, err);
     if (status != TTN_OK) return status;
     const ttn_option_reader reader = ttn_values_reader(ttn_config_values(*ret));
-    return ttn_fasta_rules_of(&reader, ret_rules, err);
+    return ttn_fasta_rules_of(&reader, own, ret_rules, err);
 }
 
 static ttn_status run(const ttn_cli_call *call, ttn_error *err)
 {
     ttn_config_table *table;
     ttn_config *config;
+    ttn_own_alphabet own;
     ttn_fasta_rules rules;
     ttn_files in = {0};
     ttn_facts *f = NULL;
     ttn_error first = {0};
-    ttn_status status = configure(call, &table, &config, &rules, err);
+    ttn_status status = configure(call, &table, &config, &own, &rules, err);
     if (status == TTN_OK) status = ttn_facts_create(&f, err);
     if (status == TTN_OK) status = ttn_inputs_find(call, &in, err);
     ttn_signals_take_to_stop();

@@ -216,6 +216,7 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
 {
     ttn_config_table *table = NULL;
     ttn_config *config = NULL;
+    ttn_own_alphabet own;
     ttn_pack_rules rules = {0};
     ttn_split_rules split = {0};
     ttn_files in = {0};
@@ -228,7 +229,7 @@ static ttn_status run(const ttn_cli_call *call, ttn_error *err)
     if (status == TTN_OK) status = ttn_configured_check_unread(call, config, &about, err);
     if (status == TTN_OK) {
         const ttn_option_reader reader = ttn_values_reader(ttn_config_values(config));
-        status = ttn_pack_rules_of(&reader, &rules, err);
+        status = ttn_pack_rules_of(&reader, &own, &rules, err);
         if (status == TTN_OK) status = ttn_split_rules_of(&reader, &split, err);
     }
     if (status == TTN_OK) status = choose_ids(call, &rules.ids, err);
