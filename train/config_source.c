@@ -126,6 +126,7 @@ ttn_status ttn_config_words_of_file(ttn_config *c, const char *path, const char 
         return TTN_FAIL(err, TTN_EINVAL, "%s: this has more than %d bytes: is it the right file?", path, (int)MOST);
     text[n] = 0;
     if (strlen(text) != n) return TTN_FAIL(err, TTN_EINVAL, "%s: it has a NUL byte: is it the right file?", path);
+    if (n == 0) return TTN_FAIL(err, TTN_EINVAL, "%s: it is empty", path);
     static const char blanks[] = " \t\r";
     int line = 1;
     for (char *at = text; *at; line++) {

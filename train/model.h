@@ -12,7 +12,8 @@
  * Parameters; tables of import and export are written against these names, so they stay.
  *
  *     embed.weight (V, C)
- *     positions.weight (L, C)                   learned positions: max_positions + position_offset rows
+ *     positions.weight (L, C)                   learned positions: max_positions + position_offset rows. Of a published model
+ *                                               with token types (BERT): row 0 of these added to each of its rows
  *     embed.norm.gain (C), embed.norm.bias (C)  with embed_norm
  *     layer.0.norm1.gain …                      autograd/nn.h has the list
  *     layer.0.attn.q.norm.gain (H), and k       with qk_norm

@@ -143,7 +143,8 @@ static const ttn_option options[] = {
      .least = 1,
      .most = 1 << 24,
      .unit = "tokens",
-     .help = "how many positions a learned table knows, that of <cls> included",
+     .help =
+         "how many positions a learned table knows, that of <cls> included; BERT's token type 0 belongs into its rows",
      .since = "0.1",
      .when = is_learned},
     {.name = "model.position_offset",

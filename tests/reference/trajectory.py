@@ -41,21 +41,22 @@ def esm():
     assert model.lm_head.decoder.weight is model.esm.embeddings.word_embeddings.weight
     unused = ["esm.contact_head.", "position_embeddings"]
     frequencies = next(b for n, b in model.named_buffers() if n.endswith("inv_freq"))
-    return model, unused, frequencies
+    return model, unused, frequencies, None
 
 
 def bert():
     config = transformers.BertConfig(
-        layer_norm_eps=1e-12, hidden_act="gelu", max_position_embeddings=POSITIONS, type_vocab_size=1, tie_word_embeddings=False,
+        layer_norm_eps=1e-12, hidden_act="gelu", max_position_embeddings=POSITIONS, type_vocab_size=2, tie_word_embeddings=False,
         **COMMON,
     )
     model = transformers.BertForMaskedLM(config).double()
     assert model.cls.predictions.decoder.weight is not model.bert.embeddings.word_embeddings.weight
-    model.bert.embeddings.token_type_embeddings.weight.data.zero_()
+    types = model.bert.embeddings.token_type_embeddings.weight
+    types.data = torch.tensor(numpy.random.default_rng(SEED).integers(-512, 512, tuple(types.shape)) / 1024)
     unused = ["token_type_embeddings"]
     if model.cls.predictions.bias is not model.cls.predictions.decoder.bias:
         unused.append("cls.predictions.bias")
-    return model, unused, None
+    return model, unused, None, types[0].detach()
 
 
 def used_parameters(model, unused):
@@ -160,13 +161,21 @@ def add_batches(w, steps):
     w.add("target", "i64", numpy.concatenate([q[2] for _, _, q in flat]))
 
 
+def in_positions(name, p, types):
+    """A table of positions with row 0 of the token types in it, as a model without such a table has it."""
+    return p.detach() if types is None or "position_embeddings" not in name else p.detach() + types
+
+
 def make(name, about, build, shards, kind, lr, clip):
     random = numpy.random.default_rng(SEED)
-    model, unused, frequencies = build()
+    model, unused, frequencies, types = build()
     model.eval()  # no dropout anywhere
     named = used_parameters(model, unused)
     set_weights(named, random)
     first = copy.deepcopy({n: p.detach() for n, p in named.items()})
+    for n, p in named.items():
+        if types is not None and "position_embeddings" in n:
+            p.data -= types  # exact: types are multiples of 1/1024
     steps = [batch(random, shards) for _ in range(STEPS)]
     float_method = torch.Tensor.float
     torch.Tensor.float = torch.Tensor.double
@@ -197,7 +206,7 @@ def make(name, about, build, shards, kind, lr, clip):
         w.add("inv_freq", "f32", frequencies.double())
     for n, p in named.items():
         w.add(f"first.{n}", "f32", first[n])
-        w.add(f"last.{n}", "f64", p.detach())
+        w.add(f"last.{n}", "f64", in_positions(n, p, types))
         w.add(f"m.{n}", "f64", optimizer.state[p]["exp_avg"])
         w.add(f"v.{n}", "f64", optimizer.state[p]["exp_avg_sq"])
     w.close()
@@ -208,7 +217,7 @@ def main():
     make("trajectory_esm", [esm_shape, "One batch a step, linear schedule."], esm, 1, "linear", 2e-3, 4.0)
     make("trajectory_shards", [esm_shape, "Four unequal micro-batches a step, cosine schedule."], esm, 4, "cosine", 2e-3, 2.0)
     make(
-        "trajectory_bert", ["BERT's shape: post-norm, learned positions, free decoder.", "Two micro-batches a step, cosine schedule."],
+        "trajectory_bert", ["BERT's shape: post-norm, learned positions, free decoder; row 0 of its token types is in the positions here.", "Two micro-batches a step, cosine schedule."],
         bert, 2, "cosine", 2e-3, 2.7,
     )
 
