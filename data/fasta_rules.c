@@ -116,13 +116,17 @@ enum {
 const ttn_option_condition ttn_when_packed[] = {TTN_WHEN_PACKED, {0}};
 static const ttn_option_condition skips[] = {TTN_WHEN_PACKED, {"data.on_error", .is = "skip-record"}, {0}};
 
+static const ttn_option_condition without_tokens[] = {{"data.tokens", .is = ""}, {0}};
+
 const ttn_option ttn_fasta_options[] = {
     [ALPHABET] = {.name = "data.alphabet",
                   .type = TTN_OPTION_CHOICE,
                   .fallback = "esm",
                   .choices = ttn_alphabet_names,
                   .help = "the vocabulary: tokens of ESM-2 (33), of ProtBert (30) or of AMPLIFY (27)",
-                  .since = "0.1"},
+                  .since = "0.1",
+                  .when = without_tokens,
+                  .unread_is_error = 1},
     [TOKENS] = {.name = "data.tokens",
                 .type = TTN_OPTION_TEXT,
                 .fallback = "",

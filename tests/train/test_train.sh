@@ -2,7 +2,7 @@
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
 # chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 125
+plan 126
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -384,6 +384,7 @@ printf 'A\nC D\n' > two.txt
 refused 'a line of two words' 2 'data.tokens: two.txt:2: several words; one word a line is expected' train.out=x data.tokens=@two.txt
 printf 'A\n\nC\n' > gap.txt
 refused 'an empty line' 2 'data.tokens: gap.txt:2: an empty line; one word a line is expected' train.out=x data.tokens=@gap.txt
+refused 'two vocabularies' 2 'data.alphabet' train.out=x data.tokens=@elsewhere.txt data.alphabet=bert
 refused 'an empty file' 2 'data.tokens: /dev/null: it is empty' train.out=x data.tokens=@/dev/null
 refused 'no such file' 2 'data.tokens: nothing.txt: No such file' train.out=x data.tokens=@nothing.txt
 
