@@ -42,7 +42,6 @@ typedef struct {
     const char *name; /* "favor.redraw": a section, a dot, a key; lower case, digits and '_' */
     ttn_option_type type;
     int is_list;          /* of values of that type */
-    int from_file;        /* TTN_OPTION_TEXT: "@FILE" stands for the lines of that file, with blanks between them */
     const char *fallback; /* the default, as a user would write it (of a list: values with ", " between them, "" for
                                    none); NULL: the user must give a value */
     double least, most;   /* of numbers, sizes and durations, both possible; both 0: any */
@@ -53,6 +52,7 @@ typedef struct {
     const ttn_option_absent *absent;  /* a name NULL at the end; NULL: there are none */
     const ttn_option_condition *when; /* the row is read where all of them hold; a key NULL at the end; NULL: always */
     int unread_is_error; /* a value that the user gave and that is not read is an error: training would be on other data */
+    int from_file;       /* TTN_OPTION_TEXT: "@FILE" stands for the lines of that file, with blanks between them */
 } ttn_option;
 
 /* "integer", "list of paths": what stands in help texts and messages; text has TTN_OPTION_KIND bytes. Returns text. */

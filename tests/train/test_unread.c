@@ -81,6 +81,7 @@ static const char *value_for(const ttn_option_condition *c, int holds)
     if (o->type == TTN_OPTION_BOOL) return strcmp(rest, "yes") == 0 ? "no" : "yes";
     if (o->type == TTN_OPTION_REAL) return "0.1";
     if (o->type == TTN_OPTION_PATH) return TTN_DATA_IS_STORE;
+    if (o->type == TTN_OPTION_TEXT) return "x";
     assert_int_equal(o->type, TTN_OPTION_CHOICE);
     const char *value = NULL;
     for (int i = 0; o->choices[i]; i++) {
@@ -130,7 +131,7 @@ static const char *any_value(const ttn_option *o)
 
 /* Whatever the others are, these are read. */
 static const char *const always[] = {
-    "data.alphabet",    "data.cache",        "data.split",       "data.max_len",      "data.frame",
+    "data.tokens",      "data.cache",        "data.split",       "data.max_len",      "data.frame",
     "data.max_seqs",    "data.train",        "batch.rows",       "model.layers",      "model.width",
     "model.heads",      "model.ffn",         "model.activation", "model.gated",       "model.bias",
     "model.norm",       "model.norm_eps",    "model.norm_place", "model.embed_norm",  "model.final_norm",
@@ -392,6 +393,7 @@ static const char *const unseen[] = {
     "pack.kmers",
     "pack.seed",
     "pack.memory",
+    "data.alphabet",
     "data.dedup",
     "data.valid_file",
     "data.lowercase",
