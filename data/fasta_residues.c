@@ -101,6 +101,13 @@ static int is_uneven(const ttn_fasta_words *w, int64_t end)
     return w->is_uneven || last > w->width || (w->n_group < 3 && w->width != 10 && w->width != 5 && w->width != 1);
 }
 
+/* The column behind the last letter of this line, of which blanks and stops may wait behind it. */
+static int64_t end_of_letters(const ttn_fasta *f)
+{
+    const int64_t end = f->blanks.n > 0 ? f->blanks.column : column_of(f);
+    return f->stops.n > 0 && f->stops.line == f->line && f->stops.column < end ? f->stops.column : end;
+}
+
 /* Is one of the last n residues none of the twenty? */
 static int has_rare_residue(const ttn_fasta *f, int64_t n)
 {
@@ -138,7 +145,7 @@ ttn_status ttn_fasta_judge_words(ttn_fasta *f)
 {
     if (f->words.line == f->line) {
         const ttn_fasta_words *w = &f->words;
-        const int64_t end = f->blanks.n > 0 ? f->blanks.column : column_of(f), letters = w->letters + end - w->begin;
+        const int64_t end = end_of_letters(f), letters = w->letters + end - w->begin;
         const int uneven = is_uneven(w, end) && !w->has_digits;
         const int is_words = (uneven && (w->small > 0 || has_rare_residue(f, letters))) ||
                              (w->n_group == 0 && w->small == letters && w->has_rare);
