@@ -149,12 +149,15 @@ static const char *const pinvs[] = {"cheb", "razavi", "exact", NULL}; /* in the 
 static const char *const compats[] = {"none", "hf", "mlpen", NULL};
 
 static const ttn_option_condition in_use[] = {{"attention.kind", .is = "nystrom"}, {0}};
-static const ttn_option_condition is_chosen[] = {
-    {"attention.kind", .is = "nystrom"}, {"nystrom.compat", .is = "none"}, {0}};
-static const ttn_option_condition iterates[] = {
-    {"attention.kind", .is = "nystrom"}, {"nystrom.compat", .is = "none"}, {"nystrom.pinv", .is = "cheb, razavi"}, {0}};
-static const ttn_option_condition is_solved[] = {
-    {"attention.kind", .is = "nystrom"}, {"nystrom.compat", .is = "none"}, {"nystrom.pinv", .is = "exact"}, {0}};
+/* An inverse is computed: there are landmarks, and no published implementation that says which. */
+#define INVERTS                                                                \
+    {"attention.kind", .is = "nystrom"}, {"nystrom.landmarks", .is_not = "0"}, \
+    {                                                                          \
+        "nystrom.compat", .is = "none"                                         \
+    }
+static const ttn_option_condition is_chosen[] = {INVERTS, {0}};
+static const ttn_option_condition iterates[] = {INVERTS, {"nystrom.pinv", .is = "cheb, razavi"}, {0}};
+static const ttn_option_condition is_solved[] = {INVERTS, {"nystrom.pinv", .is = "exact"}, {0}};
 
 static const ttn_option options[] = {
     {.name = "nystrom.landmarks",

@@ -80,6 +80,7 @@ static const char *value_for(const ttn_option_condition *c, int holds)
     }
     if (o->type == TTN_OPTION_BOOL) return strcmp(rest, "yes") == 0 ? "no" : "yes";
     if (o->type == TTN_OPTION_REAL) return "0.1";
+    if (o->type == TTN_OPTION_INTEGER) return "8";
     if (o->type == TTN_OPTION_PATH) return TTN_DATA_IS_STORE;
     if (o->type == TTN_OPTION_TEXT) return "x";
     assert_int_equal(o->type, TTN_OPTION_CHOICE);
@@ -349,9 +350,9 @@ static const struct {
     {"exact.scale=0.5", NULL, NULL},
     {"none.qk=no", NULL, NULL},
     {"nystrom.landmarks=8", NULL, NULL},
-    {"nystrom.pinv=exact", "nystrom.landmarks", "8"},
-    {"nystrom.iterations=2", "nystrom.landmarks", "8"},
-    {"nystrom.lambda=0.1", "nystrom.landmarks", "8"},
+    {"nystrom.pinv=exact", NULL, NULL},
+    {"nystrom.iterations=2", NULL, NULL},
+    {"nystrom.lambda=0.1", NULL, NULL},
     {"nystrom.conv=3", NULL, NULL},
     {"nystrom.compat=hf", "nystrom.landmarks", "8"},
     {"favor.kernel=relu", NULL, NULL},
