@@ -72,6 +72,12 @@ static ttn_status cannot(const char *path, const char *what, int error, ttn_erro
     return TTN_FAIL(err, ttn_disk_fault(error), "%s: cannot be %s: %s", path, what, strerror(error));
 }
 
+/* A pipe that nobody writes to would be waited for, also after a signal that asks to stop. */
+static int open_to_read(const char *path)
+{
+    return ttn_disk_open(path, O_RDONLY | O_NONBLOCK, 0);
+}
+
 /* As HDF5 does. */
 static int begins_as_store(const unsigned char *head, ssize_t n)
 {
@@ -85,7 +91,7 @@ int ttn_dataset_is_store(const char *path)
     struct stat about;
     /* A pipe is none, and is not opened: who writes to it would lose its reader when it is closed. */
     if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return 0;
-    const int fd = ttn_disk_open(path, O_RDONLY, 0);
+    const int fd = open_to_read(path);
     if (fd < 0) return 0;
     const ssize_t n = ttn_disk_read_at(fd, head, sizeof head, 0);
     ttn_disk_close(fd);
@@ -98,21 +104,28 @@ typedef struct {
     int is_store, is_gzip;
 } file_facts;
 
+/* Standard input, or a pipe. */
+static ttn_status is_read_once(const char *path, ttn_error *err)
+{
+    const int is_input = strcmp(path, "-") == 0;
+    return TTN_FAIL(err, TTN_EINVAL,
+                    "data.train: %s%s can be read once, and a run reads its data many times: pack it first (titin data "
+                    "pack %s -o NAME.h5)",
+                    is_input ? "standard input" : path, is_input ? "" : " is a pipe, which", path);
+}
+
 static ttn_status hash_file(ttn_hash *h, const char *path, unsigned char *room, file_facts *ret, ttn_error *err)
 {
     *ret = (file_facts){0};
-    if (strcmp(path, "-") == 0)
-        return TTN_FAIL(err, TTN_EINVAL,
-                        "data.train: standard input can be read once, and a run reads its data many times: pack it "
-                        "first (titin data pack - -o NAME.h5)");
-    const int fd = ttn_disk_open(path, O_RDONLY, 0);
+    if (strcmp(path, "-") == 0) return is_read_once(path, err);
+    const int fd = open_to_read(path);
     if (fd < 0) return cannot(path, "opened", errno, err);
     ttn_status status = TTN_OK;
     int64_t at = 0;
     ttn_hash_reset(h);
     while (status == TTN_OK && !ret->is_store) {
         const ssize_t n = ttn_disk_read_at(fd, room, PIECE, at);
-        if (n < 0) status = cannot(path, "read", errno, err);
+        if (n < 0) status = errno == ESPIPE ? is_read_once(path, err) : cannot(path, "read", errno, err);
         if (n <= 0) break;
         if (at == 0) {
             ret->is_store = begins_as_store(room, n);
@@ -195,7 +208,7 @@ static ttn_status name_store(ttn_dataset *d, const char *folder, const char *fir
 
 static int is_there(const char *path)
 {
-    const int fd = ttn_disk_open(path, O_RDONLY, 0);
+    const int fd = open_to_read(path);
     if (fd >= 0) ttn_disk_close(fd);
     return fd >= 0;
 }

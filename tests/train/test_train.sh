@@ -2,7 +2,7 @@
 # titin train as people and schedulers meet it: killed, asked by signals, refused; what each leaves behind and says. Signals at
 # chosen places of a run, and disks that are full for chosen files, are test_stopped.c's.
 cd "$(dirname "$0")/../.." && . tests/harness/tap.sh
-plan 126
+plan 127
 
 unset NO_COLOR COLUMNS TERM
 export OMP_WAIT_POLICY=passive # whoever waits for a thread does not keep it from running: other tests run beside this one
@@ -321,6 +321,9 @@ mkdir -p piped
 mkfifo piped/config.resolved.yaml
 timeout 300 "$titin" train --resume piped > out 2> err
 same 'nor one with a pipe for its configuration, which is not waited for' "$? $(grep -c 'piped: this folder is not that of a run' err)" '2 1'
+mkfifo pipe.fa
+timeout 300 "$titin" train --preset quickstart data.train=pipe.fa train.out=from_pipe > out 2> err
+same 'nor for sequences from a pipe, which a run cannot read again' "$? $(grep -c 'data.train: pipe.fa is a pipe' err)" '2 1'
 "$titin" train stopped --resume train.out=whole > out 2> err
 same 'a run, and another folder' "$? $(grep -c 'train.out names another folder' err)" '2 1'
 "$titin" train stopped > out 2> err
