@@ -62,9 +62,9 @@ typedef struct {
     void *gradient_final_ctx;
 } ttn_plan_options;
 
-/* Schedule g, which from then on cannot grow (freezing, for later plans, goes on). options NULL: all defaults. *ret is the caller's; on failure NULL and a sentence that names nodes by their
- * dotted names. TTN_EINVAL: ttn_start was not called, or not for as
- * many threads; a loss that is no scalar, a number that is no value. TTN_ENOMEM: a budget too small (with the
+/* Schedule g, which from then on cannot grow (freezing, for later plans, goes on). options NULL: all defaults. *ret is the
+ * caller's; on failure NULL and a sentence that names nodes by their dotted names. TTN_EINVAL: ttn_start was not called, or
+ * not for as many threads; a loss that is no scalar, a number that is no value. TTN_ENOMEM: a budget too small (with the
  * smallest that would do), out of memory. */
 TTN_MUST_USE ttn_status ttn_plan_create(ttn_graph *g, const ttn_plan_options *options, ttn_plan **ret, ttn_error *err);
 void ttn_plan_destroy(ttn_plan *p);
@@ -78,7 +78,8 @@ TTN_MUST_USE ttn_status ttn_plan_bind(ttn_plan *p, const char *input, const void
 
 /* Forward and, if there are losses, backward. loss_weight: one factor for each loss, NULL: 1. A loss is a sum, so a weight
  * of 1 / count over all micro-batches gives the mean. Gradients are written, not added to: a plan's run starts from 0.
- * TTN_EINVAL: an input or the weights are missing, the feed does not fit, OpenBLAS was given threads again. After a failure the plan can be run again. */
+ * TTN_EINVAL: an input or the weights are missing, the feed does not fit, OpenBLAS was given threads again. After a failure
+ * the plan can be run again. */
 TTN_MUST_USE ttn_status ttn_plan_run(ttn_plan *p, const ttn_feed *feed, const double *loss_weight, ttn_error *err);
 
 /* Copy a kept value or a loss of the last run to the host: its capacity's bytes. TTN_EINVAL: not kept, no run has ended

@@ -22,9 +22,10 @@ enum {
  * has been read, and a bound process that does not want them all is bound to the first core, as is the one beside it. */
 int ttn_reexec(char **argv);
 
-/* Call it once, before the first plan; a plan that is created or run without it is refused. The processor has what this build needs, and OpenBLAS is the right flavour, runs the kernel that fits, keeps no threads of
- * its own and multiplies correctly also when n_thread threads call it at once (10 to 40 ms). From then on OpenBLAS has one
- * thread in this process; titin's own are OpenMP's. Calling it again is allowed; plans may use as many threads as the largest
+/* Call it once, before the first plan; a plan that is created or run without it is refused. The processor has what this
+ * build needs, and OpenBLAS is the right flavour, runs the kernel that fits, keeps no threads of its own and multiplies
+ * correctly also when n_thread threads call it at once (10 to 40 ms). From then on OpenBLAS has one thread in this process;
+ * titin's own are OpenMP's. Calling it again is allowed; plans may use as many threads as the largest
  * n_thread that succeeded. Not from two threads at once.
  * TTN_EINVAL: n_thread is below 1. TTN_EDEVICE: a sentence that says what to install, to set or to build again; also for
  * more than 128 threads, for which OpenBLAS has no room. TTN_ENUMERIC: wrong products. TTN_ENOMEM. */

@@ -45,7 +45,6 @@ typedef struct {
     int64_t most;         /* residues in one record */
 } ttn_fasta_rules;
 
-/* The rows of the configuration, and the rules they stand for; texts are borrowed from the values. */
 /* What data.train is, where conditions of options ask for it: sequences are read and packed, or a store is opened as it is. */
 #define TTN_DATA_IS_FASTA "FASTA"
 #define TTN_DATA_IS_STORE "a store"
@@ -55,6 +54,7 @@ typedef struct {
     }
 extern const ttn_option_condition ttn_when_packed[];
 
+/* The rows of the configuration, and the rules they stand for; texts are borrowed from the values. */
 extern const ttn_option ttn_fasta_options[];
 extern const int ttn_fasta_n_options;
 TTN_MUST_USE ttn_status ttn_fasta_rules_of(const ttn_option_reader *o, ttn_own_alphabet *own, ttn_fasta_rules *ret,

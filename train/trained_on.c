@@ -70,7 +70,7 @@ static ttn_status open_store(const char *run, ttn_trained_on *ret, ttn_store **s
     const char *name = NULL, *identity = NULL;
     ttn_error why = {0};
     *store = NULL;
-    ttn_status status = ttn_run_path(run, "run.json", path, err);
+    ttn_status status = ttn_run_path(run, TTN_RUN_STARTS, path, err);
     if (status == TTN_OK) status = ttn_json_read(path, NULL, &j, err);
     if (status == TTN_OK) status = ttn_json_object(j, ttn_json_root(j), "data", &data, err);
     if (status == TTN_OK) status = ttn_json_text(j, data, "store", &name, err);
@@ -97,7 +97,7 @@ static ttn_status split(const char *run, const ttn_config_table *table, ttn_stor
     ttn_config *config = NULL;
     ttn_split_rules rules;
     struct stat about;
-    ttn_status status = ttn_run_path(run, "config.resolved.yaml", path, err);
+    ttn_status status = ttn_run_path(run, TTN_RUN_CONFIG, path, err);
     if (status == TTN_OK && stat(path, &about) == 0 && S_ISFIFO(about.st_mode)) /* it would be waited for */
         return TTN_FAIL(err, TTN_EINVAL, "%s: is a pipe, and a file is to be there", path);
     const ttn_config_file file = {.path = path};

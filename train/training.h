@@ -92,7 +92,8 @@ TTN_MUST_USE ttn_status ttn_training_create(const ttn_training_options *o, ttn_t
 void ttn_training_destroy(ttn_training *t); /* NULL is fine */
 
 /* To its end. TTN_ESTOPPED: by a wish, and its state is saved. TTN_ENUMERIC: too many steps one behind the other were not
- * finite, or weights are not; or it has diverged (train/divergence.h), on the way or at its end. A save that fails on the way is told to the log; one that fails at the end is returned. */
+ * finite, or weights are not; or it has diverged (train/divergence.h), on the way or at its end. A save that fails on the
+ * way is told to the log; one that fails at the end is returned. */
 TTN_MUST_USE ttn_status ttn_training_run(ttn_training *t, ttn_error *err);
 
 /* What is known before the first step. Borrowed. */

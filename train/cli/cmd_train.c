@@ -20,6 +20,7 @@
 #include "train/cli/signals.h"
 #include "train/cli/status_line.h"
 #include "train/doctor.h"
+#include "train/files/run_folder.h"
 #include "train/training.h"
 
 /* How fast products are, which steps are compared with: the best of some tries, since others may use the machine as well. */
@@ -246,13 +247,11 @@ static ttn_status train(const ttn_cli_call *call, const ttn_config_table *table,
 
 /* ---- --resume by the folder of a run ---- */
 
-#define RESOLVED "config.resolved.yaml"
-
 /* The call as ttn_configured is to read it, with words in memory of its own. */
 typedef struct {
     ttn_cli_call call;
     char **word; /* (call.n_argument) */
-    char file[PATH_MAX + sizeof RESOLVED + 1], setting[PATH_MAX + sizeof "train.out="];
+    char file[PATH_MAX + sizeof TTN_RUN_CONFIG + 1], setting[PATH_MAX + sizeof "train.out="];
 } resumed;
 
 static int is_folder(const char *path)
@@ -265,7 +264,7 @@ static int is_folder(const char *path)
 static int has_resolved(const char *run, resumed *r)
 {
     struct stat about;
-    const int n = snprintf(r->file, sizeof r->file, "%s/" RESOLVED, run);
+    const int n = snprintf(r->file, sizeof r->file, "%s/" TTN_RUN_CONFIG, run);
     return n < (int)sizeof r->file && stat(r->file, &about) == 0 && S_ISREG(about.st_mode);
 }
 
@@ -273,7 +272,7 @@ static int is_run(const char *folder)
 {
     struct stat about;
     char path[PATH_MAX];
-    return snprintf(path, sizeof path, "%s/run.json", folder) < (int)sizeof path && stat(path, &about) == 0;
+    return snprintf(path, sizeof path, "%s/" TTN_RUN_STARTS, folder) < (int)sizeof path && stat(path, &about) == 0;
 }
 
 /* What train.out is given as: on the command line, else in the environment. NULL: nowhere. */
@@ -303,17 +302,18 @@ static int count_files(const ttn_cli_call *call, int *ret_n, int *ret_at)
 static ttn_status find_run(const char *word, resumed *r, char *run, ttn_error *err)
 {
     char shown[TTN_TAIL_ROOM];
-    const int n = (int)strlen(word) - (int)sizeof RESOLVED;
+    const int n = (int)strlen(word) - (int)sizeof TTN_RUN_CONFIG;
     run[0] = 0;
     if (is_folder(word)) {
         snprintf(run, PATH_MAX, "%s", word);
         if (has_resolved(run, r)) return TTN_OK;
-        return TTN_FAIL(err, TTN_EINVAL, "%s: this folder is not that of a run: there is no file " RESOLVED " in it",
+        return TTN_FAIL(err, TTN_EINVAL,
+                        "%s: this folder is not that of a run: there is no file " TTN_RUN_CONFIG " in it",
                         ttn_text_tail(word, shown));
     }
-    if (strcmp(word, RESOLVED) == 0)
+    if (strcmp(word, TTN_RUN_CONFIG) == 0)
         snprintf(run, PATH_MAX, ".");
-    else if (n > 0 && n < PATH_MAX && strcmp(word + n, "/" RESOLVED) == 0)
+    else if (n > 0 && n < PATH_MAX && strcmp(word + n, "/" TTN_RUN_CONFIG) == 0)
         snprintf(run, PATH_MAX, "%.*s", n, word);
     if (run[0] && !(is_run(run) && has_resolved(run, r))) run[0] = 0; /* a copy, which may lie anywhere */
     return TTN_OK;

@@ -51,10 +51,9 @@ static char *command_on(const char *command, const char *path)
 {
     ttn_builder b = {0};
     char *ret;
-    ttn_error err;
     ttn_build(&b, "titin data %s ", command);
     ttn_build_word(&b, path);
-    return ttn_builder_finish(&b, "the command that shows the data", &ret, &err) == TTN_OK ? ret : NULL;
+    return ttn_builder_finish(&b, "the command that shows the data", &ret, NULL) == TTN_OK ? ret : NULL;
 }
 
 static int64_t count_forward(const ttn_plan_report *p)
