@@ -33,6 +33,12 @@ struct ttn_masked_reader {
 
 /* ---- bytes ---- */
 
+/* FASTA, or a <mask>: no other format begins so. Whoever types, or asks through a pipe, gets each answer when it can be given. */
+static int is_ours(const ttn_masked_reader *r)
+{
+    return r->n > 0 && (r->piece[0] == '>' || r->piece[0] == '<');
+}
+
 /* The next piece. The first one is as long as what other formats are told by, however few bytes come at a time. */
 static ttn_status fill(ttn_masked_reader *r, ttn_error *err)
 {
@@ -40,7 +46,7 @@ static ttn_status fill(ttn_masked_reader *r, ttn_error *err)
     size_t got = 1;
     r->at = 0;
     r->n = 0;
-    while (got > 0 && (r->n == 0 || (is_first && r->n < TTN_FASTA_LOOK))) {
+    while (got > 0 && (r->n == 0 || (is_first && r->n < TTN_FASTA_LOOK && !is_ours(r)))) {
         ttn_status status = r->source->read(r->source, r->piece + r->n, sizeof r->piece - r->n, &got, err);
         if (status != TTN_OK) {
             r->n = 0;
@@ -49,7 +55,7 @@ static ttn_status fill(ttn_masked_reader *r, ttn_error *err)
         r->n += got;
     }
     r->is_at_end = got == 0;
-    if (!is_first || r->n == 0 || r->piece[0] == '<') return TTN_OK; /* which may begin a <mask> */
+    if (!is_first || r->n == 0 || is_ours(r)) return TTN_OK;
     const ttn_fasta_look look = ttn_fasta_sniff(r->piece, r->n < TTN_FASTA_LOOK ? r->n : TTN_FASTA_LOOK);
     if (!look.code) return TTN_OK;
     return TTN_FAIL_AT(err, TTN_EFORMAT, r->source->name, 1, 1, "%s (FA%03d)", look.what, look.code);

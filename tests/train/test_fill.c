@@ -137,6 +137,35 @@ static void files_of_other_kinds_are_named(void **state)
     }
 }
 
+static int n_read;
+static ttn_status (*read_memory)(ttn_source *s, void *to, size_t room, size_t *ret, ttn_error *err);
+
+static ttn_status count_reads(ttn_source *s, void *to, size_t room, size_t *ret, ttn_error *err)
+{
+    n_read++;
+    return read_memory(s, to, room, ret, err);
+}
+
+/* Whoever asks through a pipe waits for an answer before the next question. */
+static void a_sequence_is_given_when_the_next_header_was_read(void **state)
+{
+    (void)state;
+    static const char text[] = ">a\nA_\n>b\nC_\n";
+    ttn_error err = {0};
+    ttn_source *source;
+    ttn_masked_reader *r;
+    const ttn_masked *s;
+    assert_ok(ttn_source_open_memory("f", text, sizeof text - 1, 1, NULL, &source, &err), &err);
+    read_memory = source->read;
+    source->read = count_reads;
+    n_read = 0;
+    assert_ok(ttn_masked_open(source, ttn_alphabet_find("esm"), &r, &err), &err);
+    assert_ok(ttn_masked_next(r, &s, &err), &err);
+    assert_int_equal(s->n, 2);
+    assert_in_range(n_read, 1, strlen(">a\nA_\n>b\n"));
+    ttn_masked_close(r);
+}
+
 /* Long ids differ at their ends. */
 static void a_long_name_is_whole(void **state)
 {
@@ -408,6 +437,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_no_residue_is_told_with_its_place),
         cmocka_unit_test(letters_that_the_vocabulary_lacks_are_counted),
         cmocka_unit_test(files_of_other_kinds_are_named),
+        cmocka_unit_test(a_sequence_is_given_when_the_next_header_was_read),
         cmocka_unit_test(a_long_name_is_whole),
         cmocka_unit_test(long_sequences_are_whole),
         cmocka_unit_test(guesses_are_the_models_probabilities_at_the_hidden_places),
